@@ -1,6 +1,6 @@
 # What may be wrong with the LibTorch that was found. The judgement works on
 # text (the output of readelf and nm), so that it is tested on made-up inputs
-# (tests/tools/check_libtorch_test.cmake); the inspection gathers that text.
+# (tests/packaging/check_libtorch_test.cmake); the inspection gathers that text.
 
 # hvdlite_diagnose_libtorch(ERRORS var WARNINGS var ABI var LIBRARY path VERSION version
 #   CXX_FLAGS flags DYNAMIC text SYMBOLS text CONSTRUCTORS text PROTOBUF_SONAME name

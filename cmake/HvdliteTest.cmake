@@ -72,7 +72,7 @@ endfunction()
 # hvdlite_add_testbed_test(TARGET HOSTS 2 [SLOTS 2,1] [LABEL mpi|torch|e2e]
 #                          [TIMEOUT seconds] [ARGS arg ...])
 # Runs a program declared with add_executable across namespaces that stand for
-# hosts (tools/testbed), with SLOTS ranks on each (one number for all, or a list;
+# hosts (dev/testbed), with SLOTS ranks on each (one number for all, or a list;
 # 1 by default). ctest skips it where the machine does not allow namespaces, and
 # calls it TARGET_hosts2_slots2_1.
 function(hvdlite_add_testbed_test target)
@@ -89,7 +89,7 @@ function(hvdlite_add_testbed_test target)
   string(REPLACE "," "_" slots ${arg_SLOTS})
   set(test ${target}_hosts${arg_HOSTS}_slots${slots})
   add_test(NAME ${test}
-    COMMAND ${PROJECT_SOURCE_DIR}/tools/testbed
+    COMMAND ${PROJECT_SOURCE_DIR}/dev/testbed
             ${arg_HOSTS} --slots ${arg_SLOTS} --
             $<TARGET_FILE:${target}> ${arg_ARGS})
   set_tests_properties(${test} PROPERTIES

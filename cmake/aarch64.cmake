@@ -1,6 +1,6 @@
 # Toolchain file: builds for aarch64 on another machine, with Debian's cross
 # compiler and a sysroot, and lets ctest run the tests in qemu's user mode.
-# tools/check_a64fx makes the sysroot and uses this file.
+# dev/check_a64fx makes the sysroot and uses this file.
 #
 #   HVDLITE_SYSROOT  folder of an arm64 Debian with the libraries of the project
 #
@@ -14,7 +14,7 @@ set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HVDLITE_SYSROOT)
 if(NOT IS_DIRECTORY "${HVDLITE_SYSROOT}")
   message(FATAL_ERROR "Name the sysroot with -DHVDLITE_SYSROOT=/path (now \
-'${HVDLITE_SYSROOT}'); tools/check_a64fx makes one.")
+'${HVDLITE_SYSROOT}'); dev/check_a64fx makes one.")
 endif()
 set(CMAKE_SYSROOT ${HVDLITE_SYSROOT})
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${HVDLITE_SYSROOT})

@@ -144,6 +144,10 @@ class Communicator {
       absl::Span<const int> members, int tag) = 0;
 };
 
+// The communicator of a world of one rank: every call checks its arguments and
+// leaves what is there, since that is the result.
+std::unique_ptr<Communicator> CreateSingleRankCommunicator();
+
 // Wraps `inner`: reductions combine every element as ((r0 op r1) op r2) op ...,
 // so that results depend neither on where in a buffer an element lies, nor on
 // the buffer's size, nor on timing, as they may in a library that chooses among

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "base/config/config_loader.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::collective {
@@ -99,22 +98,6 @@ std::vector<std::string> NameMachinesApart(
     if (number > 1) absl::StrAppend(&host_of_rank[rank], "#", number);
   }
   return host_of_rank;
-}
-
-absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes) {
-  std::vector<int> node_sizes;
-  if (sizes.empty()) return node_sizes;
-  for (const absl::string_view word : absl::StrSplit(sizes, ',')) {
-    int node_size = 0;
-    if (!absl::SimpleAtoi(word, &node_size) || node_size < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("virtual nodes '", sizes, "': '", word,
-                       "' is no number of ranks; sizes of nodes are expected, "
-                       "such as 2,1"));
-    }
-    node_sizes.push_back(node_size);
-  }
-  return node_sizes;
 }
 
 absl::Status CheckVirtualNodes(int world_size, absl::string_view sizes) {

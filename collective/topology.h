@@ -46,10 +46,6 @@ std::vector<std::string> NameMachinesApart(
     std::vector<std::string> host_of_rank,
     absl::Span<const uint64_t> machine_of_rank);
 
-// "2,1": how many consecutive ranks each virtual node takes; empty for an empty
-// text. InvalidArgument when it is no such list.
-absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes);
-
 // InvalidArgument when WithVirtualNodes would refuse them in any world of this
 // size.
 absl::Status CheckVirtualNodes(int world_size, absl::string_view sizes);

@@ -4,7 +4,7 @@
 
 #include <exception>
 
-#include "negotiation/world/config_loader.h"
+#include "base/config/config_loader.h"
 #include "negotiation/world/current_world.h"
 #include "negotiation/world/world.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/logging.h"
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/sets/prefetcher.h"
 #include "trainers/data/sets/sampler.h"
 #include "trainers/program.h"

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "tools/support/html_page.h"
-#include "tools/support/progress_line.h"
+#include "support/html_page.h"
+#include "support/progress_line.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/report.h"
 

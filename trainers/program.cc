@@ -14,11 +14,11 @@
 
 #include "base/logging.h"
 #include "base/new_file.h"
+#include "support/input_error.h"
+#include "support/interrupt_notice.h"
+#include "support/machine.h"
+#include "support/processor.h"
 #include "timeline/trace_format.h"
-#include "tools/support/input_error.h"
-#include "tools/support/interrupt_notice.h"
-#include "tools/support/machine.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::trainers {
 namespace {

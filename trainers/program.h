@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/command_line.h"
-#include "tools/support/output_file.h"
+#include "support/command_line.h"
+#include "support/output_file.h"
 #include "trainers/run_flags.h"
 #include "trainers/step.h"
 

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/support/chart.h"
-#include "tools/support/output_file.h"
-#include "tools/support/statistics.h"
-#include "tools/support/text_table.h"
+#include "support/chart.h"
+#include "support/output_file.h"
+#include "support/statistics.h"
+#include "support/text_table.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/support/html_page.h"
-#include "tools/support/machine.h"
+#include "support/html_page.h"
+#include "support/machine.h"
 
 namespace hvdlite::trainers {
 

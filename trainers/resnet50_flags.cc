@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/support/flags.h"
-#include "tools/support/input_error.h"
+#include "support/flags.h"
+#include "support/input_error.h"
 
 namespace hvdlite::trainers {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/command_line.h"
+#include "support/command_line.h"
 #include "trainers/run_flags.h"
 
 namespace hvdlite::trainers {

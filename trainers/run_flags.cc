@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tools/support/flags.h"
-#include "tools/support/input_error.h"
-#include "tools/support/output_file.h"
+#include "support/flags.h"
+#include "support/input_error.h"
+#include "support/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/progress_line.h"
+#include "support/progress_line.h"
 #include "trainers/step.h"
 #include "trainers/transformer_flags.h"
 

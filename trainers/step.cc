@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/support/processor.h"
+#include "support/processor.h"
 
 namespace hvdlite::trainers {
 namespace {

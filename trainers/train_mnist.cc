@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "tools/support/command_line.h"
-#include "tools/support/flags.h"
-#include "tools/support/progress_line.h"
+#include "support/command_line.h"
+#include "support/flags.h"
+#include "support/progress_line.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/evaluation.h"

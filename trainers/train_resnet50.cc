@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "tools/support/input_error.h"
-#include "tools/support/progress_line.h"
-#include "tools/support/statistics.h"
+#include "support/input_error.h"
+#include "support/progress_line.h"
+#include "support/statistics.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/image_folder.h"

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/input_error.h"
-#include "tools/support/progress_line.h"
+#include "support/input_error.h"
+#include "support/progress_line.h"
 #include "trainers/data/sets/sampler.h"
 #include "trainers/models/layers.h"
 #include "trainers/operator_profile.h"

@@ -20,8 +20,8 @@
 #include "base/launcher_environment.h"
 #include "base/logging.h"
 #include "base/new_file.h"
-#include "tools/support/input_error.h"
-#include "tools/support/output_file.h"
+#include "support/input_error.h"
+#include "support/output_file.h"
 #include "trainers/program.h"
 #include "trainers/step.h"
 

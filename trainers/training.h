@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "tools/support/machine.h"
-#include "tools/support/progress_line.h"
+#include "support/machine.h"
+#include "support/progress_line.h"
 #include "trainers/checkpoint.h"
 #include "trainers/report.h"
 #include "trainers/run_flags.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/input_error.h"
-#include "tools/support/machine.h"
-#include "tools/support/processor.h"
+#include "support/input_error.h"
+#include "support/machine.h"
+#include "support/processor.h"
 #include "trainers/program.h"
 #include "trainers/training.h"
 

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tools/support/flags.h"
-#include "tools/support/input_error.h"
+#include "support/flags.h"
+#include "support/input_error.h"
 
 namespace hvdlite::trainers {
 

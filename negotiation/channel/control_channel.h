@@ -72,15 +72,13 @@ class ControlChannel {
   // What to warn the user of since the last call; the channel goes on.
   virtual std::vector<std::string> TakeWarnings() { return {}; }
 
-  // "MPI", "IN_PROCESS".
+  // "MPI", "SINGLE".
   virtual absl::string_view name() const = 0;
 };
 
-// Channels whose ranks are threads of one process, one per rank; each wakes its
-// owner through an eventfd. Errors: ResourceExhausted when there are no more
-// descriptors.
-absl::StatusOr<std::vector<std::unique_ptr<ControlChannel>>>
-CreateInProcessChannels(int size);
+// The channel of a world of one rank, which never receives anything. Errors:
+// ResourceExhausted when there are no more descriptors.
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateSingleRankChannel();
 
 // The channel of a world whose nodes have channels of their own, for the tree
 // of `layout`. Messages between ranks of one node go through `node`, where they

@@ -19,11 +19,11 @@
 #include "absl/types/span.h"
 #include "base/mutex.h"
 #include "collective/communicator.h"
+#include "hvdlite/config.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/progress_thread.h"
 #include "timeline/trace_recorder.h"
-#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::negotiation {
 

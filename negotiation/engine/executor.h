@@ -14,11 +14,11 @@
 #include "base/clock.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
+#include "hvdlite/config.h"
 #include "negotiation/engine/batch_trace.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/protocol/negotiator.h"
-#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::negotiation {
 

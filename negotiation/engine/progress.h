@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "hvdlite/config.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/executor.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/progress_thread.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/protocol/negotiator.h"
-#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::negotiation {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "base/config/config_loader.h"
 #include "negotiation/protocol/rank_list.h"
 
 namespace hvdlite::negotiation {
@@ -46,7 +47,7 @@ class WorldLayout {
 
 // A rank and its children, those on its own host and those that lead other
 // hosts, have to fit into the bits of one word (TensorSlot::arrived).
-inline constexpr int kMaxTreeArity = 31;
+static_assert(1 + 2 * kMaxTreeArity <= 64);
 
 // One rank's place in the tree. Rank 0 is the root.
 struct TreePosition {

@@ -10,9 +10,9 @@
 #include "collective/communicator.h"
 #include "collective/mpi/mpi_world.h"
 #include "collective/topology.h"
+#include "hvdlite/config.h"
 #include "negotiation/channel/control_channel.h"
-#include "negotiation/world/start_watch.h"
-#include "torch_plugin/include/hvdlite/config.h"
+#include "negotiation/explain/start_watch.h"
 
 namespace hvdlite::internal {
 
@@ -44,11 +44,12 @@ class Backend {
   virtual bool can_be_replaced() const = 0;
 };
 
-// `size` ranks in this process, by rank, each a node of its own and used by a
-// thread of its own. One alone is this process on this host; more are on host0,
-// host1, ...
-absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
-    int size);
+// Of parts that end with their owner: nothing is initialised or finalized. A
+// world of one rank can be replaced.
+std::unique_ptr<Backend> CreateLocalBackend(
+    collective::Topology topology,
+    std::unique_ptr<collective::Communicator> communicator,
+    std::unique_ptr<negotiation::ControlChannel> channel);
 
 // The processes of MPI that `ranks` says, in the nodes that `config` asks for.
 // Collective over them; tells

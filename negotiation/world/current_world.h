@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "collective/mpi/mpi_world.h"
+#include "hvdlite/config.h"
 #include "negotiation/world/world.h"
-#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::internal {
 

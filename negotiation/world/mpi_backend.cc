@@ -268,9 +268,7 @@ Channel ChooseControlChannel(const Config& config, const Topology& topology,
                              Communicator& flat,
                              std::vector<std::string>& warnings) {
   if (topology.size == 1) {
-    HVDLITE_ASSIGN_OR_RETURN(auto channels,
-                             negotiation::CreateInProcessChannels(1));
-    return std::move(channels.front());
+    return negotiation::CreateSingleRankChannel();
   }
   Layout layout = std::make_shared<negotiation::WorldLayout>(
       topology.cross_rank_of_rank, topology.host_of_rank);

@@ -9,10 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "base/config/config_loader.h"
 #include "base/descriptor.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
-#include "negotiation/world/config_loader.h"
 
 namespace hvdlite::internal {
 namespace {

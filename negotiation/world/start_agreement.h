@@ -12,7 +12,7 @@
 #include "collective/communicator.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/topology.h"
-#include "torch_plugin/include/hvdlite/config.h"
+#include "hvdlite/config.h"
 
 namespace hvdlite::internal {
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/config_loader.h"
 #include "base/contain_exceptions.h"
 #include "base/end_note.h"
 #include "base/environment.h"
@@ -19,11 +20,10 @@
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "negotiation/engine/watchdog.h"
-#include "negotiation/world/config_loader.h"
+#include "negotiation/explain/start_summary.h"
+#include "negotiation/explain/start_watch.h"
 #include "negotiation/world/coordinator_cpu.h"
 #include "negotiation/world/start_agreement.h"
-#include "negotiation/world/start_summary.h"
-#include "negotiation/world/start_watch.h"
 #include "timeline/resource_sampler.h"
 
 namespace hvdlite::internal {
@@ -41,17 +41,18 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
     const Config& config, StartWatch& watch,
     const collective::MpiRanks& ranks) {
   if (config.backend == "single") {
-    HVDLITE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Backend>> backends,
-                             CreateInProcessBackends(/*size=*/1));
-    Backend& backend = *backends.front();
+    auto communicator = collective::CreateSingleRankCommunicator();
+    const collective::Topology topology =
+        collective::MakeTopology(0, {0}, {base::HostName()});
     // It needs neither; other worlds of the same configuration will.
     HVDLITE_RETURN_IF_ERROR(
-        collective::WithVirtualNodes(backend.topology(), config.virtual_nodes)
-            .status());
+        collective::WithVirtualNodes(topology, config.virtual_nodes).status());
     HVDLITE_RETURN_IF_ERROR(
-        ReadAllreduceTable(backend.communicator(), config.allreduce_table)
-            .status());
-    return std::move(backends.front());
+        ReadAllreduceTable(*communicator, config.allreduce_table).status());
+    HVDLITE_ASSIGN_OR_RETURN(auto channel,
+                             negotiation::CreateSingleRankChannel());
+    return CreateLocalBackend(topology, std::move(communicator),
+                              std::move(channel));
   }
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                            CreateMpiBackend(config, watch, ranks));

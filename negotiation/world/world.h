@@ -20,15 +20,15 @@
 #include "base/mutex.h"
 #include "collective/mpi/mpi_world.h"
 #include "collective/topology.h"
+#include "hvdlite/config.h"
 #include "negotiation/engine/coordinator.h"
+#include "negotiation/explain/explainer.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/backend.h"
-#include "negotiation/world/explainer.h"
 #include "negotiation/world/start_agreement.h"
-#include "timeline/step_report.h"
 #include "timeline/step_meter.h"
+#include "timeline/step_report.h"
 #include "timeline/trace_recorder.h"
-#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::internal {
 

@@ -14,8 +14,8 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-CONFIG = os.path.join(ROOT, "torch_plugin", "include", "hvdlite", "config.h")
-LOADER = os.path.join(ROOT, "negotiation", "world", "config_loader.cc")
+CONFIG = os.path.join(ROOT, "base", "config", "include", "hvdlite", "config.h")
+LOADER = os.path.join(ROOT, "base", "config", "config_loader.cc")
 GUIDE = os.path.join(ROOT, "docs", "guide.md")
 
 HEADER = "| variable | default | means |\n|---|---|---|\n"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "support/input_error.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/formats/mnist.h"

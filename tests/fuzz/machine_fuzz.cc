@@ -7,12 +7,12 @@
 
 #include "absl/strings/string_view.h"
 #include "base/environment.h"
+#include "support/core_use.h"
+#include "support/machine.h"
+#include "support/processor.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tools/doctor/checks/host_checks.h"
 #include "tools/doctor/checks/rank_threads.h"
-#include "tools/support/core_use.h"
-#include "tools/support/machine.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::fuzz {
 namespace {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/config_loader.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/topology.h"
-#include "negotiation/world/config_loader.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace hvdlite::fuzz {

@@ -42,7 +42,6 @@ LONG = {
                       "the same command goes on from here"),
     "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", ANEW),
     "scale_sim life": (["life", "--ranks", "16384"], "", ANEW),
-    "negotiation_bench": (["--steps", "1000000"], "", ANEW),
     "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
     "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
     "timeline_viewer": (["/dev/stdin"], "", ANEW),
@@ -53,7 +52,7 @@ NONE = {"cause_trainer", "scaling_sweep_mpi_trainer"}
 
 # Scripts whose line is not launch.end_with()'s.
 OWN = {"tools/openblas_core": "takes no time",
-       "tools/testbed": "testbed_test"}
+       "dev/testbed": "testbed_test"}
 
 
 def catches(pid):
@@ -142,7 +141,7 @@ class InterruptTest(unittest.TestCase):
             self.assertEqual(self.interrupt(child, sign, signal.SIGTERM)[0], expected)
 
     def test_scripts_end_with_130_and_a_line(self):
-        script = "import sys; sys.path.insert(0, %r); from bench_lib import launch; " % os.path.join(ROOT, "tools")
+        script = "import sys; sys.path.insert(0, %r); from bench.lib import launch; " % ROOT
         child = self.start([sys.executable, "-B", "-c", script +
                             "launch.end_with('name', lambda: (print('here', flush=True), sys.stdin.read()))"])
         code, text = self.interrupt(child, "here")
@@ -156,14 +155,16 @@ class InterruptTest(unittest.TestCase):
         self.assertIn("interrupted: what is built stays, and the same command goes on from there", text)
 
     def test_every_script_in_python_ends_so(self):
-        for name in sorted(os.listdir(os.path.join(ROOT, "tools"))):
-            path = os.path.join(ROOT, "tools", name)
-            if not os.path.isfile(path) or not os.access(path, os.X_OK) or "tools/" + name in OWN:
-                continue
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-            if "python3" in text.splitlines()[0]:
-                self.assertIn("launch.end_with(", text, name)
+        for folder in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
+            for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+                path = os.path.join(ROOT, folder, name)
+                if (not os.path.isfile(path) or not os.access(path, os.X_OK) or "." in name
+                        or folder + "/" + name in OWN):
+                    continue
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                if "python3" in text.splitlines()[0]:
+                    self.assertIn("launch.end_with(", text, name)
 
 
 if __name__ == "__main__":

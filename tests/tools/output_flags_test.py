@@ -38,14 +38,12 @@ REFUSED = {
     ("scale_sim", "predict"): {"--json": [], "--html": []},
     ("bench_report", ""): {"--json": ["{trace}"]},
     ("hvdlite_bench", ""): {"--json": ["sweep"]},
-    ("tools/bench_allreduce", ""): {"--json": []},
-    ("tools/bench_peers", ""): {"--json": []},
-    ("tools/bench_trainers", ""): {"--json": []},
-    ("tools/bench_training", ""): {"--json": []},
-    ("tools/bench_suite", ""): {"--output": ["run1/summary.txt"]},
-    ("tools/causes", ""): {"--json": []},
-    ("tools/chaos", ""): {"--json": ["--real", "1"]},
-    ("tools/house", ""): {"--json": []},
+    ("bench/compare", "allreduce"): {"--json": []},
+    ("bench/compare", "peers"): {"--json": []},
+    ("bench/compare", "trainers"): {"--json": []},
+    ("studies/bench_suite", ""): {"--output": ["run1/summary.txt"]},
+    ("tests/causes/causes", ""): {"--json": []},
+    ("tests/chaos/chaos", ""): {"--json": ["--real", "1"]},
 }
 # What these flags name is not replaced, for another reason.
 OTHERS = {
@@ -56,7 +54,7 @@ OTHERS = {
     ("hvdlite_bench", "sweep", "--table"): "is read",
     ("hvdliterun", "", "--output-dir"): "refuses logs of an earlier job (hvdliterun_test)",
     ("hvdliterun", "", "--output-filename"): "is --output-dir",
-    ("tools/study", "", "--output"): "raw output below build/, replaced by the study's next run",
+    ("studies/study", "", "--output"): "raw output below build/, replaced by the study's next run",
 }
 
 
@@ -75,12 +73,13 @@ def programs():
     for name in sorted(os.listdir(BIN)):
         if os.access(os.path.join(BIN, name), os.X_OK) and os.path.isfile(os.path.join(BIN, name)):
             yield name
-    for name in sorted(os.listdir(os.path.join(ROOT, "tools"))):
-        path = os.path.join(ROOT, "tools", name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            with open(path, encoding="utf-8") as file:
-                if "python3" in file.readline():
-                    yield "tools/" + name
+    for folder in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
+        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+            path = os.path.join(ROOT, folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK) and "." not in name:
+                with open(path, encoding="utf-8") as file:
+                    if "python3" in file.readline():
+                        yield folder + "/" + name
 
 
 def help_of(program, command):

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

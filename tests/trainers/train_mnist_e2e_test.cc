@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/trainers/trainings.h"
-#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -19,8 +19,8 @@
 #include "base/commit_store.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
+#include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/program.h"
 #include "trainers/training.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/libraries.h"
+#include "support/libraries.h"
 
 namespace hvdlite::doctor {
 

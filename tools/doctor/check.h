@@ -11,9 +11,9 @@
 #include "base/environment.h"
 #include "collective/communicator.h"
 #include "collective/topology.h"
+#include "support/libraries.h"
+#include "support/machine.h"
 #include "tools/doctor/blas_library.h"
-#include "tools/support/libraries.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 

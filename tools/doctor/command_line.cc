@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "support/command_line.h"
+#include "support/output_file.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/doctor.h"
-#include "tools/support/command_line.h"
-#include "tools/support/output_file.h"
 
 namespace hvdlite::doctor {
 namespace {

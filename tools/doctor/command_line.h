@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "tools/support/command_line.h"
+#include "support/command_line.h"
 
 namespace hvdlite::doctor {
 

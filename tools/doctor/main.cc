@@ -17,17 +17,17 @@
 #include "base/environment.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
+#include "support/input_error.h"
+#include "support/interrupt_notice.h"
+#include "support/machine.h"
+#include "support/output_file.h"
+#include "support/process.h"
+#include "support/processor.h"
 #include "tools/doctor/command_line.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/report.h"
 #include "tools/doctor/watch.h"
 #include "tools/doctor/world.h"
-#include "tools/support/input_error.h"
-#include "tools/support/interrupt_notice.h"
-#include "tools/support/machine.h"
-#include "tools/support/output_file.h"
-#include "tools/support/process.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

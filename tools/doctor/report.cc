@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/support/processor.h"
-#include "tools/support/text_table.h"
+#include "support/processor.h"
+#include "support/text_table.h"
 
 namespace hvdlite::doctor {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/support/core_use.h"
+#include "support/core_use.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "tools/support/machine.h"
+#include "support/machine.h"
 
 namespace hvdlite::doctor {
 

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "support/progress_line.h"
 #include "tools/scale_sim/epoch_reports.h"
 #include "tools/scale_sim/life.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/prediction.h"
 #include "tools/scale_sim/simulation.h"
 #include "tools/scale_sim/sweep_table.h"
-#include "tools/support/progress_line.h"
 
 namespace hvdlite::scale_sim {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/support/html_page.h"
+#include "support/html_page.h"
 
 namespace hvdlite::scale_sim {
 namespace {

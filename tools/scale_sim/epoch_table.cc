@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/descriptor.h"
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 
 namespace hvdlite::scale_sim {
 namespace {

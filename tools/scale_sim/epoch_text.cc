@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "support/text_table.h"
 #include "tools/scale_sim/epoch_reports.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tools/support/statistics.h"
+#include "support/statistics.h"
 
 namespace hvdlite::scale_sim {
 namespace {

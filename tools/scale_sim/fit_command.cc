@@ -5,10 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "support/flags.h"
 #include "tools/scale_sim/commands.h"
 #include "tools/scale_sim/epoch_pages.h"
 #include "tools/scale_sim/fit.h"
-#include "tools/support/flags.h"
 
 namespace hvdlite::scale_sim {
 namespace {

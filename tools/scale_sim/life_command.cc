@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "support/flags.h"
+#include "support/text_table.h"
 #include "tools/scale_sim/commands.h"
-#include "tools/support/flags.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scale_sim {
 

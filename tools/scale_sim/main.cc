@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "support/command_line.h"
+#include "support/interrupt_notice.h"
 #include "tools/scale_sim/commands.h"
-#include "tools/support/command_line.h"
-#include "tools/support/interrupt_notice.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <iostream>
 
+#include "support/flags.h"
+#include "support/output_file.h"
 #include "tools/scale_sim/commands.h"
 #include "tools/scale_sim/epoch_pages.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/report.h"
-#include "tools/support/flags.h"
-#include "tools/support/output_file.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/support/statistics.h"
-#include "tools/support/text_table.h"
+#include "support/statistics.h"
+#include "support/text_table.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/descriptor.h"
-#include "tools/support/gradient_sizes.h"
+#include "support/gradient_sizes.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "tools/support/flags.h"
+#include "support/flags.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/command_line.h"
+#include "support/command_line.h"
 
 namespace hvdlite::scaling_sweep {
 

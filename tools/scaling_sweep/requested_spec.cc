@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "support/machine.h"
 #include "tools/scaling_sweep/run/spec.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

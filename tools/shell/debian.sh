@@ -1,4 +1,4 @@
-# Sourced by tools/check_debian13 and tests/tools/deb_test.sh, after stages.sh and
+# Sourced by dev/check_debian13 and tests/packaging/deb_test.sh, after stages.sh and
 # packages.sh: a bare Debian in a folder of this machine, and commands in it.
 # shellcheck shell=bash
 

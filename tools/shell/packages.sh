@@ -1,5 +1,5 @@
-# Sourced by tools/setup, tools/check_a64fx, tools/check_debian13 and
-# tools/check_pip_torch, after stages.sh: Debian packages that are missing, their
+# Sourced by tools/setup, dev/check_a64fx, dev/check_debian13 and
+# dev/check_pip_torch, after stages.sh: Debian packages that are missing, their
 # installation, their mirror.
 # shellcheck shell=bash
 

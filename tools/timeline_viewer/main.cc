@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/interrupt_notice.h"
+#include "support/interrupt_notice.h"
 #include "tools/timeline_viewer/viewer.h"
 
 int main(int argc, char** argv) {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "support/text_table.h"
 #include "timeline/trace_format.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/benchmark/json_file.h"
 
 namespace hvdlite::trainers {

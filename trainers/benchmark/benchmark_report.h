@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "tools/support/machine.h"
-#include "tools/support/statistics.h"
+#include "support/machine.h"
+#include "support/statistics.h"
 
 namespace hvdlite::trainers {
 

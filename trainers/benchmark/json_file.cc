@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "tools/support/input_error.h"
-#include "tools/support/output_file.h"
+#include "support/input_error.h"
+#include "support/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {

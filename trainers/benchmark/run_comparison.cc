@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/support/input_error.h"
-#include "tools/support/statistics.h"
+#include "support/input_error.h"
+#include "support/statistics.h"
 #include "trainers/benchmark/json_file.h"
 
 namespace hvdlite::trainers {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/flags.h"
-#include "tools/support/output_file.h"
-#include "tools/support/progress_line.h"
+#include "support/flags.h"
+#include "support/output_file.h"
+#include "support/progress_line.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"

@@ -14,8 +14,8 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/support/output_file.h"
-#include "tools/support/progress_line.h"
+#include "support/output_file.h"
+#include "support/progress_line.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"

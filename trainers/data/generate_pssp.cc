@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/flags.h"
-#include "tools/support/input_error.h"
-#include "tools/support/output_file.h"
-#include "tools/support/progress_line.h"
+#include "support/flags.h"
+#include "support/input_error.h"
+#include "support/output_file.h"
+#include "support/progress_line.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
 #include "trainers/data/sets/protein_set.h"

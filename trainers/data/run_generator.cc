@@ -20,11 +20,11 @@
 #include <utility>
 
 #include "base/descriptor.h"
-#include "tools/support/command_line.h"
-#include "tools/support/input_error.h"
-#include "tools/support/output_file.h"
-#include "tools/support/process.h"
-#include "tools/support/progress_line.h"
+#include "support/command_line.h"
+#include "support/input_error.h"
+#include "support/output_file.h"
+#include "support/process.h"
+#include "support/progress_line.h"
 
 namespace hvdlite::trainers {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/keyed_random.h"
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/image_folder.h"
 #include "trainers/data/sets/patterns.h"

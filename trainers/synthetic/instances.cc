@@ -14,10 +14,10 @@
 #include <system_error>
 
 #include "base/launcher_environment.h"
-#include "tools/support/child_process.h"
-#include "tools/support/input_error.h"
-#include "tools/support/process.h"
-#include "tools/support/processor.h"
+#include "support/child_process.h"
+#include "support/input_error.h"
+#include "support/process.h"
+#include "support/processor.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {

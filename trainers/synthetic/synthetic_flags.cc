@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "tools/support/flags.h"
-#include "tools/support/input_error.h"
+#include "support/flags.h"
+#include "support/input_error.h"
 #include "trainers/synthetic/synthetic_models.h"
 
 namespace hvdlite::trainers {

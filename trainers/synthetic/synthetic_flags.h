@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/support/command_line.h"
+#include "support/command_line.h"
 #include "trainers/benchmark/benchmark_report.h"
 #include "trainers/run_flags.h"
 #include "trainers/synthetic/tasks.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/models/small_networks.h"
 #include "trainers/synthetic/tasks.h"
 

@@ -168,7 +168,7 @@ TEST(VectorTargetsTest, TheBestOfTheCpuIsUsed) {
       EXPECT_TRUE(names.contains(hwy::TargetName(bit))) << hwy::TargetName(bit);
     }
   }
-  // tools/check_a64fx reads it.
+  // dev/check_a64fx reads it.
   std::cout << "Vector unit: " << targets[0].name << " of "
             << ChosenVectorUnit().bytes << " bytes\n";
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "collective/communicator.h"
-#include "collective/in_process/in_process_communicator.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/shm/shm_communicator.h"
+#include "tests/testing/in_process/in_process.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {

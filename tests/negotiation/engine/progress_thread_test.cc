@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/support/processor.h"
+#include "support/processor.h"
 
 namespace hvdlite::negotiation {
 namespace {

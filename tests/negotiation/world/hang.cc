@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/config/config_loader.h"
 #include "base/environment.h"
 #include "negotiation/engine/coordinator.h"
-#include "negotiation/world/config_loader.h"
 #include "negotiation/world/world.h"
 #include "tests/testing/fakes/sum_operation.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/config/config_loader.h"
 #include "base/environment.h"
-#include "negotiation/world/config_loader.h"
 #include "negotiation/world/current_world.h"
 #include "tests/testing/fakes/sum_operation.h"
 

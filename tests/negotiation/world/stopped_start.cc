@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <string>
 
+#include "base/config/config_loader.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
-#include "negotiation/world/config_loader.h"
 #include "negotiation/world/world.h"
 
 int main(int argc, char** argv) {

@@ -43,11 +43,30 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 2;
 
+// Of `size` ranks in this process, each a node of its own.
+std::vector<std::unique_ptr<Backend>> CreateBackends(int size) {
+  auto communicators = collective::CreateInProcessWorld(size);
+  auto channels = negotiation::CreateInProcessChannels(size).value();
+  std::vector<std::string> hosts;
+  std::vector<int> nodes;
+  for (int rank = 0; rank < size; ++rank) {
+    hosts.push_back(absl::StrCat("host", rank));
+    nodes.push_back(rank);
+  }
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (int rank = 0; rank < size; ++rank) {
+    backends.push_back(CreateLocalBackend(
+        collective::MakeTopology(rank, nodes, hosts),
+        std::move(communicators[rank]), std::move(channels[rank])));
+  }
+  return backends;
+}
+
 // Starts a world of two ranks and calls body(world) on a thread of each.
 void RunWorld(const std::function<void(World&)>& body) {
   Config config;
   config.coordinator_core = "none";
-  auto backends = CreateInProcessBackends(kRanks).value();
+  auto backends = CreateBackends(kRanks);
   RunRanks(kRanks, [&](int rank) {
     const auto world = World::Start(config, std::move(backends[rank]));
     ASSERT_TRUE(world.ok()) << world.status();
@@ -182,7 +201,7 @@ class SlowCommunicator final
 class SlowBackend final : public Backend {
  public:
   explicit SlowBackend(SlowCommunicator& communicator)
-      : inner_(std::move(CreateInProcessBackends(1)->front())),
+      : inner_(std::move(CreateBackends(1).front())),
         communicator_(communicator) {}
   const collective::Topology& topology() const override {
     return inner_->topology();

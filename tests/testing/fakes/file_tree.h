@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "tools/support/machine.h"
+#include "support/machine.h"
 
 namespace hvdlite::doctor {
 

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/logging.h"
 #include "base/mutex.h"
-#include "collective/in_process/in_process_communicator.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"
+#include "tests/testing/in_process/in_process.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {

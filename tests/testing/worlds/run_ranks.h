@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "collective/in_process/in_process_communicator.h"
+#include "tests/testing/in_process/in_process.h"
 
 namespace hvdlite::testing {
 

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/machine.h"
+#include "support/processor.h"
 #include "tests/testing/run_command.h"
-#include "tools/support/machine.h"
-#include "tools/support/processor.h"
 
 namespace {
 

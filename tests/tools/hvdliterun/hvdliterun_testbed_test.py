@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hvdliterun across hosts that are namespaces (tools/testbed).
+"""hvdliterun across hosts that are namespaces (dev/testbed).
 
 usage: hvdliterun_testbed_test.py HVDLITERUN
 """
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
 from launchers import in_rank, kind  # noqa: E402
 
-TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
+TESTBED = os.path.join(HERE, "..", "..", "..", "dev", "testbed")
 PROGRAM = None  # set by the command line
 
 

@@ -3,7 +3,7 @@
 
 #include "base/environment.h"
 #include "base/launcher_environment.h"
-#include "tools/support/progress_line.h"
+#include "support/progress_line.h"
 
 int main() {
   using namespace hvdlite;  // NOLINT: this program is a part of it

@@ -15,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
 import launchers  # noqa: E402
-TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
+TESTBED = os.path.join(HERE, "..", "..", "..", "dev", "testbed")
 HVDLITERUN, PROGRAM = None, None  # set by the command line
 
 MPIRUN = ["mpirun", "-np", "2"]

@@ -10,8 +10,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "support/statistics.h"
 #include "tests/tools/scale_sim/tables.h"
-#include "tools/support/statistics.h"
 
 namespace hvdlite::scale_sim {
 namespace {

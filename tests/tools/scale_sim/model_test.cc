@@ -10,13 +10,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "support/gradient_sizes.h"
 #include "tools/scale_sim/allreduce_cost.h"
 #include "tools/scale_sim/epoch_table.h"
 #include "tools/scale_sim/horovod.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/prediction.h"
 #include "tools/scale_sim/workload.h"
-#include "tools/support/gradient_sizes.h"
 
 namespace hvdlite::scale_sim {
 namespace {

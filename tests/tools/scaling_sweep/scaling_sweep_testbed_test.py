@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scaling_sweep across hosts that are namespaces (tools/testbed), by the real hvdliterun.
+"""scaling_sweep across hosts that are namespaces (dev/testbed), by the real hvdliterun.
 
 usage: scaling_sweep_testbed_test.py SCALING_SWEEP HVDLITERUN MPI_TRAINER
 """
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
+TESTBED = os.path.join(HERE, "..", "..", "..", "dev", "testbed")
 HOSTS = "4"  # of the testbed: host0 to host3
 SWEEP = LAUNCHER = TRAINER = None  # of the command line
 

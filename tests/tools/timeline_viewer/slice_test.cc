@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "support/input_error.h"
 #include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_recorder.h"
-#include "tools/support/input_error.h"
 #include "tools/timeline_viewer/viewer.h"
 
 namespace hvdlite::timeline_viewer {

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/environment.h"
+#include "support/machine.h"
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tests/torch_plugin/error_text.h"
 #include "tools/scaling_sweep/run/program_report.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite {
 namespace {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "studies/bench_report/program.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/bench_report/program.h"
 #include "trainers/benchmark/benchmark_report.h"
 
 namespace hvdlite::trainers {

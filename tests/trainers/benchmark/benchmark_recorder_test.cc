@@ -4,7 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/benchmark/benchmark_report.h"
 
 namespace hvdlite::trainers {

@@ -9,8 +9,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <fstream>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/benchmark/benchmark_report.h"
 #include "trainers/benchmark/run_comparison.h"
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/formats/npy.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/gradient_sizes.h"
 #include "tests/trainers/models/model_testing.h"
-#include "tools/support/gradient_sizes.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

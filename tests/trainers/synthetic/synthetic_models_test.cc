@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/sets/patterns.h"
 #include "trainers/models/generative_networks.h"

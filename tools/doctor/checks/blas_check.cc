@@ -5,11 +5,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "support/machine.h"
+#include "support/processor.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/software_checks.h"
-#include "tools/support/machine.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "support/machine.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/gather_facts.h"
 #include "tools/doctor/checks/software_checks.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 

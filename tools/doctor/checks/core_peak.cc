@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/support/machine.h"
+#include "support/machine.h"
 
 // As collective/kernels/reduction_kernels.cc.
 #define HWY_DISABLED_TARGETS \

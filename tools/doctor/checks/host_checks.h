@@ -11,11 +11,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/environment.h"
+#include "support/core_use.h"
+#include "support/libraries.h"
+#include "support/machine.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/rank_threads.h"
-#include "tools/support/core_use.h"
-#include "tools/support/libraries.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 

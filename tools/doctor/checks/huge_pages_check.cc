@@ -2,10 +2,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "support/libraries.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
 #include "tools/doctor/checks/software_checks.h"
-#include "tools/support/libraries.h"
 
 namespace hvdlite::doctor {
 namespace {

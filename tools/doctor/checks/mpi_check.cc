@@ -1,7 +1,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "negotiation/world/config_loader.h"
+#include "base/config/config_loader.h"
 #include "negotiation/world/start_agreement.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/world_checks.h"

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "support/processor.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "support/processor.h"
+#include "support/text_table.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
-#include "tools/support/processor.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -17,8 +17,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "support/processor.h"
 #include "tools/doctor/checks/gather_facts.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 

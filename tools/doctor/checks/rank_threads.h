@@ -14,9 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/environment.h"
+#include "support/libraries.h"
+#include "support/machine.h"
 #include "tools/doctor/check.h"
-#include "tools/support/libraries.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 

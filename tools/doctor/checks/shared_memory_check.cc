@@ -4,9 +4,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/config/config_loader.h"
 #include "base/status_macros.h"
 #include "collective/shm/shared_memory.h"
-#include "negotiation/world/config_loader.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/world_checks.h"
 

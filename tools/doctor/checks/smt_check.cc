@@ -3,10 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "support/processor.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
 #include "tools/doctor/checks/rank_threads.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

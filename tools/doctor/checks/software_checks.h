@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "support/libraries.h"
 #include "tools/doctor/blas_library.h"
 #include "tools/doctor/check.h"
-#include "tools/support/libraries.h"
 
 namespace hvdlite::doctor {
 

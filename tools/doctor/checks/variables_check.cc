@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "negotiation/world/config_loader.h"
+#include "base/config/config_loader.h"
+#include "support/libraries.h"
+#include "support/openmp.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/software_checks.h"
-#include "tools/support/libraries.h"
-#include "tools/support/openmp.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "support/libraries.h"
 #include "tools/doctor/check.h"
-#include "tools/support/libraries.h"
 
 namespace hvdlite::doctor {
 

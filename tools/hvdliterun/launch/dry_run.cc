@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "support/processor.h"
 #include "tools/hvdliterun/plan/settings.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

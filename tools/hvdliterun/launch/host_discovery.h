@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "support/child_process.h"
 #include "tools/hvdliterun/plan/allocation.h"
-#include "tools/support/child_process.h"
 
 namespace hvdlite::launch {
 

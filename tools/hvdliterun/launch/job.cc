@@ -7,15 +7,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/config/config_loader.h"
 #include "base/status_macros.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/topology.h"
-#include "negotiation/world/config_loader.h"
+#include "support/process.h"
 #include "tools/hvdliterun/launch/launch_options.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/settings.h"
-#include "tools/support/process.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "support/libraries.h"
 #include "tools/hvdliterun/plan/allocation.h"
 #include "tools/hvdliterun/plan/flags.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
-#include "tools/support/libraries.h"
 
 namespace hvdlite::launch {
 

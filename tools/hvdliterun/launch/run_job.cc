@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "base/descriptor.h"
 #include "base/status_macros.h"
+#include "support/child_process.h"
 #include "timeline/step_report.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/plan/surroundings.h"
@@ -24,7 +25,6 @@
 #include "tools/hvdliterun/rank/launcher_noise.h"
 #include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
-#include "tools/support/child_process.h"
 #include "tools/timeline_viewer/report.h"
 #include "tools/timeline_viewer/reports.h"
 

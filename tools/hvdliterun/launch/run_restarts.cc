@@ -27,13 +27,13 @@
 #include "base/launcher_environment.h"
 #include "base/new_file.h"
 #include "base/status_macros.h"
+#include "support/child_process.h"
+#include "support/output_file.h"
 #include "tools/hvdliterun/launch/dry_run.h"
 #include "tools/hvdliterun/launch/host_discovery.h"
 #include "tools/hvdliterun/launch/job.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/launch/run_job.h"
-#include "tools/support/child_process.h"
-#include "tools/support/output_file.h"
 
 namespace hvdlite::launch {
 namespace {

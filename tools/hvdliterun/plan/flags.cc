@@ -12,14 +12,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/config/config_loader.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
-#include "negotiation/world/config_loader.h"
+#include "support/command_line.h"
+#include "support/flags.h"
 #include "tools/hvdliterun/plan/flags_file.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
-#include "tools/support/command_line.h"
-#include "tools/support/flags.h"
 
 namespace hvdlite::launch {
 namespace {

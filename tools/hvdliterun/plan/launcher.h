@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/environment.h"
+#include "support/libraries.h"
 #include "tools/hvdliterun/plan/allocation.h"
-#include "tools/support/libraries.h"
 
 namespace hvdlite::launch {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "tools/support/processor.h"
+#include "support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "tools/support/openmp.h"
+#include "support/openmp.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "support/openmp.h"
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/variables.h"
-#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 

@@ -16,10 +16,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tools/support/child_process.h"
-#include "tools/support/libraries.h"
-#include "tools/support/process.h"
-#include "tools/support/processor.h"
+#include "support/child_process.h"
+#include "support/libraries.h"
+#include "support/process.h"
+#include "support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "base/environment.h"
 #include "base/logging.h"
+#include "support/libraries.h"
 #include "tools/hvdliterun/plan/machine.h"
-#include "tools/support/libraries.h"
 
 namespace hvdlite::launch {
 

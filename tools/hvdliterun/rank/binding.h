@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "support/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/variables.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::launch {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/support/processor.h"
+#include "support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "support/core_use.h"
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
-#include "tools/support/core_use.h"
 
 namespace hvdlite::launch {
 

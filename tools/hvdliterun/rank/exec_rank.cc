@@ -27,6 +27,11 @@
 #include "base/environment.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
+#include "support/child_process.h"
+#include "support/flags.h"
+#include "support/libraries.h"
+#include "support/openmp.h"
+#include "support/terminal.h"
 #include "timeline/step_report.h"
 #include "tools/hvdliterun/plan/settings.h"
 #include "tools/hvdliterun/plan/slurm_list.h"
@@ -36,11 +41,6 @@
 #include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_guard.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
-#include "tools/support/child_process.h"
-#include "tools/support/flags.h"
-#include "tools/support/libraries.h"
-#include "tools/support/openmp.h"
-#include "tools/support/terminal.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/environment.h"
+#include "support/openmp.h"
 #include "tools/hvdliterun/plan/plan.h"
-#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 

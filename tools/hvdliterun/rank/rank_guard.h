@@ -14,9 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/descriptor.h"
+#include "support/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/variables.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::launch {
 

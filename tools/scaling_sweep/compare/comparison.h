@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "support/statistics.h"
 #include "tools/scaling_sweep/run/results.h"
-#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 

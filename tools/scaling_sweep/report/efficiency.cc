@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/support/text_table.h"
+#include "support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 

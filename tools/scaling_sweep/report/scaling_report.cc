@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "support/text_table.h"
 #include "tools/scaling_sweep/report/efficiency.h"
 #include "tools/scaling_sweep/report/scaling_text.h"
 #include "tools/scaling_sweep/run/command.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

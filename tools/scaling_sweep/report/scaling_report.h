@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "support/chart.h"
+#include "support/html_page.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
-#include "tools/support/chart.h"
-#include "tools/support/html_page.h"
 
 namespace hvdlite::scaling_sweep {
 

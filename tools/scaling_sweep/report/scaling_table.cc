@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "support/statistics.h"
 #include "timeline/trace_format.h"
 #include "timeline/trace_reader.h"
 #include "tools/scaling_sweep/report/efficiency.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
-#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

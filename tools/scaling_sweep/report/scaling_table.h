@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "support/html_page.h"
+#include "support/statistics.h"
 #include "timeline/trace_summary.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/results.h"
-#include "tools/support/html_page.h"
-#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "support/html_page.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
-#include "tools/support/html_page.h"
 
 namespace hvdlite::scaling_sweep {
 

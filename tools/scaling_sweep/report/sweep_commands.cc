@@ -8,14 +8,14 @@
 #include "absl/strings/str_join.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
+#include "support/output_file.h"
+#include "support/text_table.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/report/scaling_report.h"
 #include "tools/scaling_sweep/report/scaling_text.h"
 #include "tools/scaling_sweep/requested_spec.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
-#include "tools/support/output_file.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

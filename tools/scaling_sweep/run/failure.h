@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "support/child_process.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/scaling_sweep/run/sweep.pb.h"
-#include "tools/support/child_process.h"
 
 namespace hvdlite::scaling_sweep {
 

@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "support/statistics.h"
 #include "tools/scaling_sweep/run/json_values.h"
-#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

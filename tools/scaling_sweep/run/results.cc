@@ -20,10 +20,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "support/input_error.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/json_values.h"
 #include "tools/scaling_sweep/run/spec.h"
-#include "tools/support/input_error.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -14,15 +14,15 @@
 #include "absl/strings/str_format.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
+#include "support/child_process.h"
+#include "support/process.h"
+#include "support/text_table.h"
 #include "timeline/trace_format.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/failure.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/program_report.h"
 #include "tools/scaling_sweep/run/results.h"
-#include "tools/support/child_process.h"
-#include "tools/support/process.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

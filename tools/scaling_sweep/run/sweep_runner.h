@@ -10,12 +10,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "support/machine.h"
+#include "support/process.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/failure.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/results.h"
-#include "tools/support/machine.h"
-#include "tools/support/process.h"
 
 namespace hvdlite::scaling_sweep {
 

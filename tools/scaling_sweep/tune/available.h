@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "support/libraries.h"
+#include "support/machine.h"
 #include "tools/scaling_sweep/run/sweep.pb.h"
 #include "tools/scaling_sweep/tune/trials.h"
 #include "tools/scaling_sweep/tune/tuning_space.h"
-#include "tools/support/libraries.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 

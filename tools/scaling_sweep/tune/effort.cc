@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "support/progress_line.h"
+#include "support/text_table.h"
 #include "tools/scaling_sweep/tune/race.h"
-#include "tools/support/progress_line.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/match.h"
-#include "tools/support/statistics.h"
+#include "support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

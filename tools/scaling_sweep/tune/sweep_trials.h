@@ -3,10 +3,10 @@
 
 #include <ostream>
 
+#include "support/process.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/scaling_sweep/tune/trials.h"
-#include "tools/support/process.h"
 
 namespace hvdlite::scaling_sweep {
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "tools/support/progress_line.h"
-#include "tools/support/text_table.h"
+#include "support/progress_line.h"
+#include "support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -3,13 +3,13 @@
 
 #include "base/environment.h"
 #include "base/status_macros.h"
+#include "support/output_file.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/requested_spec.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/scaling_sweep/tune/available.h"
 #include "tools/scaling_sweep/tune/sweep_trials.h"
 #include "tools/scaling_sweep/tune/tuner.h"
-#include "tools/support/output_file.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

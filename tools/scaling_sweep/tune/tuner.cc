@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "support/progress_line.h"
 #include "tools/scaling_sweep/tune/race.h"
-#include "tools/support/progress_line.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "support/statistics.h"
 #include "tools/scaling_sweep/tune/available.h"
 #include "tools/scaling_sweep/tune/candidate.h"
 #include "tools/scaling_sweep/tune/effort.h"
 #include "tools/scaling_sweep/tune/trials.h"
-#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 

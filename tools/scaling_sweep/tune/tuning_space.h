@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "support/machine.h"
 #include "tools/scaling_sweep/run/sweep.pb.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "support/progress_line.h"
+#include "support/text_table.h"
 #include "tools/scaling_sweep/compare/comparison.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/tune/tuner.h"
-#include "tools/support/progress_line.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {

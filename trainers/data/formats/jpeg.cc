@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/keyed_random.h"
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/formats/image_file.h"
 
 namespace hvdlite::trainers {

@@ -5,7 +5,7 @@
 #include <set>
 #include <system_error>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/formats/data_file.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/progress_line.h"
+#include "support/progress_line.h"
 
 namespace hvdlite::trainers {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/support/progress_line.h"
+#include "support/progress_line.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/formats/mnist.h"

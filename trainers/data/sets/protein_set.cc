@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/formats/data_file.h"
 #include "trainers/data/formats/npy.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/support/progress_line.h"
+#include "support/progress_line.h"
 #include "trainers/data/formats/npy.h"
 
 namespace hvdlite::trainers {

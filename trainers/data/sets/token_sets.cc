@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {

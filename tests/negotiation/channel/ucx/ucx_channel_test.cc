@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "collective/in_process/in_process_communicator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/channel/ucx/ucx_link.h"
 #include "negotiation/channel/ucx/ucx_worker.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
+#include "tests/testing/in_process/in_process.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::negotiation {

@@ -3,11 +3,11 @@
 
 #include <cstdlib>
 
+#include "support/machine.h"
+#include "support/processor.h"
 #include "tests/tools/doctor/checks/finding_matchers.h"
 #include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/software_checks.h"
-#include "tools/support/machine.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
+#include "support/child_process.h"
 #include "tools/hvdliterun/launch/run_job.h"
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
-#include "tools/support/child_process.h"
 
 namespace hvdlite::launch {
 namespace {

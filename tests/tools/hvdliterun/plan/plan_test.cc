@@ -5,8 +5,8 @@
 
 #include <fstream>
 
+#include "support/processor.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "support/libraries.h"
+#include "support/openmp.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
-#include "tools/support/libraries.h"
-#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 namespace {

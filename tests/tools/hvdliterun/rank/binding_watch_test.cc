@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "support/process.h"
+#include "support/processor.h"
 #include "tests/testing/fakes/file_tree.h"
 #include "tools/hvdliterun/rank/binding.h"
-#include "tools/support/process.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
+#include "support/process.h"
+#include "support/processor.h"
 #include "tests/testing/fakes/file_tree.h"
-#include "tools/support/process.h"
-#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/environment.h"
+#include "support/machine.h"
 #include "tools/scaling_sweep/flags.h"
 #include "tools/scaling_sweep/run/spec.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tools/support/machine.h"
+#include "support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "support/machine.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/tune/trials.h"
-#include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 

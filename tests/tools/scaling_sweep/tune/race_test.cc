@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tools/support/machine.h"
+#include "support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -4,8 +4,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "support/text_table.h"
 #include "tests/tools/scaling_sweep/tune/tuner_test.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fstream>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {

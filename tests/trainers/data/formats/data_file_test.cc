@@ -8,9 +8,9 @@
 #include <functional>
 #include <stdexcept>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/support/input_error.h"
+#include "support/input_error.h"
 #include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {

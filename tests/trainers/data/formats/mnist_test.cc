@@ -10,9 +10,9 @@
 #include <tuple>
 #include <vector>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {

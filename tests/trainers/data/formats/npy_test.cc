@@ -6,10 +6,10 @@
 #include <bit>
 #include <limits>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/trainers/data/npy_array.h"
-#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/sets/patterns.h"
 #include "trainers/data/transforms/augmentation.h"

@@ -5,9 +5,9 @@
 
 #include <limits>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/trainers/data/npy_array.h"
-#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <numeric>
 
+#include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/sampler.h"
 #include "trainers/data/sets/token_sets.h"

@@ -1,0 +1,71 @@
+// Reads, checks and prints Config, without LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/environment.h"
+#include "hvdlite/config.h"
+
+namespace hvdlite {
+
+// Config::from_env() for any environment, with paths as they are there.
+// InvalidArgument names variable, value and what is accepted.
+absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
+
+// Checks values that a program may have assigned. InvalidArgument names the
+// option, its value and what is accepted.
+absl::Status ValidateConfig(const Config& config);
+
+// The same with absolute paths.
+Config WithAbsolutePaths(Config config);
+
+// First and last of Config::timeline_steps; all where `text` is empty.
+// InvalidArgument.
+absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text);
+
+// Sizes of Config::virtual_nodes, "2,1"; empty for an empty text.
+// InvalidArgument.
+absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes);
+
+// Of Config::tree_arity.
+inline constexpr int kMaxTreeArity = 31;
+
+struct ConfigValue {
+  std::string name;        // "chunk_bytes"
+  std::string text;        // canonical: equal values have equal texts
+  std::string source;      // "default", "HVDLITE_CHUNK_BYTES", "program"
+  bool same_on_all_ranks;  // whether the ranks have to agree
+  // On this: of a path its last part, since ranks may have working directories
+  // of their own; otherwise the text.
+  std::string to_agree_on;
+};
+
+// All values, in a fixed order.
+std::vector<ConfigValue> ConfigValues(const Config& config);
+
+// An option as a tool's command line needs it.
+struct ConfigOption {
+  std::string name;      // "chunk_bytes"
+  std::string variable;  // "HVDLITE_CHUNK_BYTES"
+  std::string help;
+  std::string accepted;  // "bytes, such as 1048576 or 64M"
+  std::string fallback;  // the default's text
+};
+
+// All options, in the order of ConfigValues().
+std::vector<ConfigOption> ConfigOptions();
+
+// Config::describe().
+std::string DescribeConfig(const Config& config);
+
+// One line per option and variable, for help texts: variable, what is accepted,
+// default, meaning.
+std::string ConfigHelp();
+
+}  // namespace hvdlite

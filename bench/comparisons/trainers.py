@@ -1,0 +1,179 @@
+"""What synchronisation costs, how fast the trainers are, and what settings change.
+
+  one         ResNet50, one process through the library against the same with --no-sync,
+              which is plain LibTorch
+  two         two processes through the library against the same two with --no-sync
+  barrier     two processes through the library against the same two that only wait for
+              each other in every step: what is left is the cost of averaging
+  speedup     PSSP transformer, 20 sequences a step: 2 ranks with 1 thread each, and 1 rank
+              with 2 threads, each against 1 rank with 1 thread
+  reference   the same with the reference BLAS
+  pssp        the same model in C++ against PyTorch in Python; one process, 1 thread;
+              'recommended': with the settings that docs/benchmarks.md recommends
+  resnet50    the same for ResNet50, synthetic images
+  settings-pssp, settings-resnet50
+              BLAS, allocators, memory formats and bfloat16, each against the default;
+              1 thread
+  settings-omp
+              how 2 threads of OpenMP are placed and wait, PSSP, against the default
+
+In every round all contenders run once, in alternating order, each rank on a core of its
+own; a ratio is items/s by items/s of the same round, above 1 the first is faster. For
+those of the library the share of a core that its coordinating took is printed, too. The
+steps of a run that warm it up do not count. Proteins are generated, all of one length, so
+that every step takes the same work. All contenders have the variable that
+tools/openblas_core prints, where nothing else is said.
+
+pssp and resnet50 need PyTorch for Python (Debian: apt-get install python3-torch); jemalloc
+and tcmalloc their libraries (libjemalloc2, libtcmalloc-minimal4). What is not installed is
+left out, and said so.
+"""
+
+import os
+import statistics
+
+from bench.comparisons import trainer_runs
+from bench.lib import launch, output, rounds as arithmetic
+
+KEPT = launch.MALLOC["kept"]
+NAMES = ["one", "two", "barrier", "speedup", "reference", "pssp", "resnet50", "settings-pssp", "settings-resnet50",
+         "settings-omp"]
+
+
+def parse_arguments(words):
+    parser = launch.parser("bench/compare trainers", __doc__)
+    parser.add_argument("--only", action="append", choices=NAMES,
+                        help="only this comparison; may be repeated")
+    parser.add_argument("--python", help="interpreter that has PyTorch; default: looks for one")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=8, help="steps of a run that count")
+    parser.add_argument("--length", type=int, default=200, help="residues of a protein")
+    parser.add_argument("--image-size", type=int, default=224)
+    parser.add_argument("--batch-size", type=int, default=8, help="images of a step and rank")
+    parser.add_argument("--arch", default="resnet50", help="of one, two and barrier")
+    return launch.parse(parser, "file for all samples", ["--rounds", "--steps"], words)
+
+
+def environments():
+    """Settings of the environment, by name."""
+    return {
+        "reference BLAS": trainer_runs.reference_blas(),
+        "OpenBLAS's own choice": {"OPENBLAS_CORETYPE": ""} if launch.openblas_core() else None,
+        "malloc keeps memory": KEPT,
+        "jemalloc": trainer_runs.allocator("jemalloc"),
+        "tcmalloc": trainer_runs.allocator("tcmalloc_minimal"),
+    }
+
+
+def synchronisation(runs, ranks, other, environment=None):
+    """The library, and without its averages."""
+    arch = ["--arch", runs.options.arch]
+    return {"hvdlite": lambda: runs.resnet50(ranks, flags=arch),
+            other: lambda: runs.resnet50(ranks, flags=[*arch, other], environment=environment)}
+
+
+def speedups(runs, environment):
+    def pssp(ranks, threads):
+        return lambda: runs.pssp(ranks, threads, environment=environment)
+    return {"2 ranks x 1 thread": pssp(2, 1), "1 rank x 2 threads": pssp(1, 2),
+            "1 rank x 1 thread": pssp(1, 1)}
+
+
+def against_python(runs, model, recommended_flags):
+    """None where Python has no PyTorch."""
+    if runs.options.python is None:
+        return None
+    in_cpp = getattr(runs, model)
+    return {"recommended": lambda: in_cpp(flags=recommended_flags, environment=KEPT),
+            "C++": in_cpp,
+            "Python": lambda: runs.in_python(model)}
+
+
+def settings(train, flags):
+    """Every one alone, and the default, which comes last."""
+    found = {name: None if variables is None else
+             (lambda variables=variables: train(environment=variables))
+             for name, variables in environments().items()}
+    for name, words in flags.items():
+        found[name] = lambda words=words: train(flags=words)
+    missing = [name for name, contender in found.items() if contender is None]
+    if missing:
+        print("left out, as not installed or not needed: " + ", ".join(missing))
+    return {**{name: contender for name, contender in found.items() if contender},
+            "default": train}
+
+
+def openmp_settings(runs):
+    def pssp(variables):
+        return lambda: runs.pssp(threads=2, environment=variables)
+    return {"OMP_PROC_BIND=close": pssp({"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}),
+            "OMP_WAIT_POLICY=active": pssp({"OMP_WAIT_POLICY": "active"}),
+            "OMP_WAIT_POLICY=passive": pssp({"OMP_WAIT_POLICY": "passive"}),
+            "default": pssp({})}
+
+
+def comparisons(runs):
+    """By name: contenders, each compared with the last. None: cannot be had here."""
+    reference = trainer_runs.reference_blas()
+    made = {
+        # A single process without synchronisation needs no MPI: that is plain LibTorch.
+        "one": lambda: synchronisation(runs, 1, "--no-sync", {"HVDLITE_BACKEND": "single"}),
+        "two": lambda: synchronisation(runs, 2, "--no-sync"),
+        "barrier": lambda: synchronisation(runs, 2, "--barrier-only"),
+        "speedup": lambda: speedups(runs, {}),
+        "reference": lambda: speedups(runs, reference) if reference else None,
+        "pssp": lambda: against_python(runs, "pssp", []),
+        "resnet50": lambda: against_python(runs, "resnet50", ["--memory-format", "onednn"]),
+        "settings-pssp": lambda: settings(runs.pssp, {"bf16": ["--bf16"]}),
+        "settings-resnet50": lambda: settings(runs.resnet50, {
+            "nhwc": ["--memory-format", "nhwc"], "onednn": ["--memory-format", "onednn"],
+            "bf16": ["--bf16"], "bf16, nhwc": ["--bf16", "--memory-format", "nhwc"]}),
+        "settings-omp": lambda: openmp_settings(runs),
+    }
+    found = {name: made[name]() for name in runs.options.only or NAMES}
+    for name in [name for name, contenders in found.items() if contenders is None]:
+        print("skipped %s: %s is not installed" % (
+            name, "the reference BLAS" if name == "reference" else "PyTorch for Python"))
+        del found[name]
+    return found
+
+
+def report(name, contenders, rounds, shares):
+    """Every contender's speed, and its ratio to the last one's."""
+    print("\n%s" % name)
+    names = list(contenders)
+    for contender in names:
+        print("  %-24s %8.2f items/s (median)" % (
+            contender, statistics.median(a_round[contender] for a_round in rounds)))
+    if name in shares:
+        print("  coordinating             %8.2f %% of a core (median)" % (100 * statistics.median(shares[name])))
+    for contender in names[:-1]:
+        ratios = [a_round[contender] / a_round[names[-1]] for a_round in rounds]
+        print("  %s / %s: %s" % (contender, names[-1],
+                                 arithmetic.format_summary(arithmetic.summarise(ratios))))
+
+
+def main(words):
+    arguments = parse_arguments(words)
+    arguments.python = launch.with_torch(arguments.python)
+    with launch.scratch_folder() as scratch:
+        proteins = os.path.join(scratch, "proteins")
+        trainer_runs.generate_proteins(arguments.bin, proteins, arguments.length)
+        runs = trainer_runs.Runs(arguments, scratch, proteins)
+        chosen = comparisons(runs)
+        measured = {name: [] for name in chosen}
+        shares = {}
+        for index in launch.numbered_rounds(arguments.rounds):
+            for name, contenders in chosen.items():
+                speeds = {}
+                for contender in launch.in_turn(contenders, index):
+                    speeds[contender] = contenders[contender]()
+                    if contender == "hvdlite":
+                        shares.setdefault(name, []).append(runs.coordinating_share)
+                measured[name].append(speeds)
+    for name, contenders in chosen.items():
+        report(name, contenders, measured[name], shares)
+    output.write_json(arguments.json, {"program": "bench/compare trainers", "commit": launch.commit(),
+                                       "arguments": vars(arguments), "rounds": measured,
+                                       "coordinating_share": shares})
+    return 0

@@ -1,0 +1,154 @@
+// checks: training steps with the checks that are on by default, and without.
+
+#include <hvdlite/broadcast_state.h>
+#include <hvdlite/config.h>
+#include <hvdlite/distributed_optimizer.h>
+#include <hvdlite/world.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "bench/hvdlite_bench/mode.h"
+#include "bench/hvdlite_bench/rounds.h"
+#include "bench/hvdlite_bench/torch_world.h"
+#include "support/flags.h"
+#include "support/statistics.h"
+#include "trainers/models/resnet.h"
+
+namespace hvdlite::tools {
+namespace {
+
+// In which parameters are compared three times, as in no later steps.
+constexpr int kFirstSteps = 11;
+
+// Parameters, a loss of them, and one that takes less time.
+struct Training {
+  torch::OrderedDict<std::string, torch::Tensor> named_parameters;
+  std::function<torch::Tensor()> loss;
+  std::function<torch::Tensor()> short_loss;
+};
+
+Training ResNet50(int64_t batch_size, int64_t pixels) {
+  trainers::ResNet model(trainers::ResNetOptions{});
+  const auto loss_of = [model](int64_t batch_size, int64_t pixels) {
+    const torch::Tensor images = torch::randn({batch_size, 3, pixels, pixels});
+    const torch::Tensor classes = torch::arange(batch_size);
+    return [=]() mutable {
+      return torch::nn::functional::cross_entropy(model->forward(images),
+                                                  classes);
+    };
+  };
+  return {model->named_parameters(), loss_of(batch_size, pixels),
+          loss_of(/*batch_size=*/2, /*pixels=*/32)};
+}
+
+// A step without computation: whose gradients are made, reduced and used.
+Training ThousandOfOneKilobyte() {
+  Training training;
+  for (int i = 0; i < 1000; ++i) {
+    training.named_parameters.insert(
+        std::to_string(i), torch::zeros({256}, torch::requires_grad(true)));
+  }
+  training.loss = [parameters = training.named_parameters.values()] {
+    return torch::cat(parameters).sum();
+  };
+  training.short_loss = training.loss;
+  return training;
+}
+
+// The time of the middle one of `steps` steps, in a world of its own. All of
+// them train the same parameters, which differ from one sample to the next
+// only.
+Plan ChecksPlan(std::string name, std::string description, Training training,
+                int steps, MPI_Comm mpi) {
+  Plan plan;
+  plan.result.name = std::move(name);
+  plan.result.description = std::move(description);
+  for (const bool on : {true, false}) {
+    plan.Add(on ? "checks" : "without", on ? Role::kHvdlite : Role::kMpi, [=] {
+      Config config = Config::from_env();
+      if (!on) config.check = config.nonfinite_gradients = "off";
+      init(config);
+      broadcast_parameters(training.named_parameters, /*root_rank=*/0);
+      Sample sample;
+      {
+        DistributedOptimizer optimizer(std::make_unique<torch::optim::SGD>(
+                                           training.named_parameters.values(),
+                                           torch::optim::SGDOptions(1e-6)),
+                                       training.named_parameters);
+        const auto step = [&](const std::function<torch::Tensor()>& loss) {
+          optimizer.zero_grad();
+          loss().backward();
+          optimizer.step();
+        };
+        for (int i = 0; i < kFirstSteps; ++i) step(training.short_loss);
+        step(training.loss);
+        for (int i = 0; i < steps; ++i) {
+          sample.raw.push_back(TimeRuns([&] { step(training.loss); }, 1, mpi));
+        }
+        sample.value = support::Median(sample.raw);
+      }
+      shutdown();
+      return sample;
+    });
+  }
+  return plan;
+}
+
+int RunChecks(const std::vector<std::string>& workloads, int steps,
+              int64_t pixels, const Run& run) {
+  const MpiWorld mpi(run.argc, run.argv, MPI_THREAD_MULTIPLE);
+  Results results = StartResults(run, mpi);
+  NearProbe probe(mpi.communicator());
+  for (const std::string& name : workloads) {
+    std::vector<Plan> plans;
+    if (name == "resnet50") {
+      plans.push_back(ChecksPlan(
+          name,
+          absl::StrCat("ResNet50, 8 images of ", pixels, " x ", pixels,
+                       " pixels a rank and step"),
+          ResNet50(/*batch_size=*/8, pixels), steps, mpi.communicator()));
+    } else {
+      plans.push_back(ChecksPlan(name, "1000 parameters of 1 KB",
+                                 ThousandOfOneKilobyte(), steps,
+                                 mpi.communicator()));
+    }
+    RunRounds(plans, run.rounds, run.warmup, probe);
+    results.cases.push_back(std::move(plans[0].result));
+  }
+  return Report(run, results, mpi.rank());
+}
+
+}  // namespace
+
+Mode ChecksMode() {
+  return {"checks", "Training steps with the default checks, and without",
+          [](CLI::App& command) {
+            const std::vector<std::string> all = {"resnet50", "1000_of_1_kb"};
+            auto workloads = std::make_shared<std::vector<std::string>>(all);
+            auto steps = std::make_shared<int>(5);
+            auto pixels = std::make_shared<int64_t>(224);
+            command
+                .add_option("--workload", *workloads,
+                            "Only this workload; may be repeated")
+                ->check(CLI::IsMember(all));
+            support::AddPositive(command, "--steps", *steps,
+                                 "Steps of a sample, of which the middle one "
+                                 "counts; they come after those that compare "
+                                 "parameters");
+            support::AddPositive(command, "--pixels", *pixels,
+                                 "Width and height of ResNet50's images");
+            return [=](const Run& run) {
+              return RunChecks(*workloads, *steps, *pixels, run);
+            };
+          }};
+}
+
+}  // namespace hvdlite::tools

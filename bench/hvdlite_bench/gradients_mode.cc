@@ -1,0 +1,269 @@
+// gradients: the tensors of a training step, through hvdlite's public API and
+// by MPI alone.
+
+#include <ATen/ATen.h>
+#include <hvdlite/distributed_optimizer.h>
+#include <hvdlite/ops.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "bench/hvdlite_bench/gradients.h"
+#include "bench/hvdlite_bench/mpi_world.h"
+#include "bench/hvdlite_bench/torch_world.h"
+
+namespace hvdlite::tools {
+namespace {
+
+// What the contenders of one workload share.
+struct Tensors {
+  explicit Tensors(const Workload& workload) : group_name(workload.name) {
+    int64_t all = 0;
+    for (const int64_t elements : workload.elements) {
+      names.push_back(workload.name + "." + std::to_string(tensors.size()));
+      tensors.push_back(at::zeros({elements}, at::kFloat));
+      all += elements;
+    }
+    spans = SpansOf(tensors);
+    buffer = at::zeros({std::max(all, kMpiChunkElements)}, at::kFloat);
+    whole = SpansOf({buffer})[0].subspan(0, all);
+    chunk = SpansOf({buffer})[0].subspan(0, kMpiChunkElements);
+  }
+
+  std::vector<at::Tensor> tensors;
+  std::vector<std::string> names;
+  std::string group_name;
+  std::vector<absl::Span<float>> spans;  // of the tensors
+  at::Tensor buffer;
+  absl::Span<float> whole;  // as much of it as the tensors have together
+  absl::Span<float> chunk;
+};
+
+void SumEach(const Tensors& all) {
+  std::vector<Work> works;
+  works.reserve(all.tensors.size());
+  for (size_t i = 0; i < all.tensors.size(); ++i) {
+    works.push_back(allreduce_async_(
+        all.tensors[i],
+        AllreduceOptions().name(all.names[i]).op(hvdlite::ReduceOp::Sum)));
+  }
+  for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
+}
+
+void SumGroup(const Tensors& all) {
+  grouped_allreduce_(
+      all.tensors,
+      AllreduceOptions().name(all.group_name).op(hvdlite::ReduceOp::Sum));
+}
+
+// Gradients that are there, as after backward(), and an optimizer that averages
+// them.
+class Averaged {
+ public:
+  Averaged(const Workload& workload, bool views) {
+    torch::OrderedDict<std::string, torch::Tensor> named;
+    for (const int64_t elements : workload.elements) {
+      const torch::Tensor& parameter = parameters_.emplace_back(
+          torch::zeros({elements}, torch::requires_grad(true)));
+      parameter.mutable_grad() = torch::zeros({elements});
+      named.insert(std::to_string(named.size()), parameter);
+    }
+    optimizer_.emplace(
+        std::make_unique<torch::optim::SGD>(parameters_,
+                                            torch::optim::SGDOptions(0.1)),
+        named,
+        DistributedOptimizerOptions()
+            .name(absl::StrCat(workload.name, views ? ".views" : ".optimizer"))
+            .gradient_as_fusion_view(views));
+    optimizer_->synchronize();  // gradients move to their places
+  }
+
+  void Synchronize() { optimizer_->synchronize(); }
+
+  std::vector<absl::Span<float>> GradientSpans() const {
+    std::vector<at::Tensor> gradients;
+    for (const torch::Tensor& parameter : parameters_) {
+      gradients.push_back(parameter.grad());
+    }
+    return SpansOf(gradients);
+  }
+
+ private:
+  std::vector<torch::Tensor> parameters_;
+  std::optional<DistributedOptimizer> optimizer_;
+};
+
+void FillAll(const std::vector<absl::Span<float>>& spans,
+             const TestValues& values) {
+  int64_t begin = 0;
+  for (const absl::Span<float> span : spans) {
+    values.Fill(span, begin);
+    begin += static_cast<int64_t>(span.size());
+  }
+}
+
+// Sums the workload's tensors in place: hvdlite submits each and waits for the
+// last one first, or submits them as a group, or has an optimizer synchronize
+// them as gradients, with and without a place in its memory; MPI copies them
+// into one buffer and back, or does so in chunks of 1 MB, or reduces one after
+// the other where it lies. For reference: MPI on one buffer without copying.
+// Every sample begins with a run, not timed, whose result is checked.
+//
+// Needs hvdlite::init(). `world` and `values` must outlive the plan.
+Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
+                   const TestValues& values) {
+  Plan plan;
+  plan.result.name = workload.name;
+  plan.result.description = workload.description;
+  plan.result.elements = workload.elements;
+  plan.result.repeats = workload.repeats;
+  const auto all = std::make_shared<Tensors>(workload);
+  const MPI_Comm mpi = world.communicator();
+  const int world_size = world.size();
+  const auto add = [&](std::string name, Role role, std::function<void()> run) {
+    const bool flat = role == Role::kReference;
+    plan.Add(std::move(name), role, [=, &values, repeats = workload.repeats] {
+      const std::vector<absl::Span<float>> spans =
+          flat ? std::vector<absl::Span<float>>{all->whole} : all->spans;
+      FillAll(spans, values);
+      run();
+      Sample sample;
+      sample.wrong = SumOverRanks(CountAllWrong(spans, values), mpi);
+      // Zeros stay zeros, however often they are summed.
+      for (const absl::Span<float> span : spans) {
+        std::fill(span.begin(), span.end(), 0.0f);
+      }
+      sample.value = TimeRuns(run, repeats, mpi);
+      return sample;
+    });
+  };
+  add("hvdlite_async", Role::kHvdlite, [all] { SumEach(*all); });
+  add("hvdlite_grouped", Role::kHvdlite, [all] { SumGroup(*all); });
+  for (const bool views : {true, false}) {
+    const std::string name = views ? "hvdlite_views" : "hvdlite_optimizer";
+    std::shared_ptr<Averaged> averaged;
+    try {
+      averaged = std::make_shared<Averaged>(workload, views);
+    } catch (const c10::Error& error) {
+      plan.Skip(name, Role::kHvdlite, error.what_without_backtrace());
+      continue;
+    }
+    plan.Add(name, Role::kHvdlite, [=, &values, repeats = workload.repeats] {
+      const std::vector<absl::Span<float>> spans = averaged->GradientSpans();
+      FillAll(spans, values);
+      averaged->Synchronize();
+      const auto ranks = static_cast<float>(world_size);
+      for (const absl::Span<float> span : spans) {
+        // Sums are whole numbers.
+        for (float& value : span) value = std::round(value * ranks);
+      }
+      Sample sample;
+      sample.wrong = SumOverRanks(CountAllWrong(spans, values), mpi);
+      for (const absl::Span<float> span : spans) {
+        std::fill(span.begin(), span.end(), 0.0f);
+      }
+      sample.value = TimeRuns([&] { averaged->Synchronize(); }, repeats, mpi);
+      return sample;
+    });
+  }
+  add("mpi_flat", Role::kMpi,
+      [all, mpi] { MpiAllreducePacked(all->spans, all->whole, mpi); });
+  add("mpi_1_mb", Role::kMpi,
+      [all, mpi] { MpiAllreducePacked(all->spans, all->chunk, mpi); });
+  add("mpi_each", Role::kMpi,
+      [all, mpi] { MpiAllreduceEach(all->spans, mpi); });
+  add("mpi_flat_no_copy", Role::kReference,
+      [all, mpi] { MpiAllreduce(all->whole, mpi); });
+  return plan;
+}
+
+struct GradientsFlags {
+  std::vector<std::string> workloads = {"resnet50", "transformer",
+                                        "1000_of_1_kb", "one_4_bytes"};
+  std::vector<std::string> contenders;  // empty: all
+  bool steps = true;
+};
+
+void KeepOnly(const std::vector<std::string>& contenders, Plan& plan) {
+  for (size_t i = plan.samplers.size(); i-- > 0;) {
+    const std::string& name = plan.result.contenders[i].name;
+    if (std::count(contenders.begin(), contenders.end(), name) != 0) continue;
+    plan.result.contenders.erase(plan.result.contenders.begin() + i);
+    plan.samplers.erase(plan.samplers.begin() + i);
+  }
+}
+
+int RunGradients(const GradientsFlags& flags, const Run& run) {
+  const TorchWorld world(run);
+  Results results = StartResults(run, world);
+  const TestValues values(world.mpi().rank(), world.mpi().size());
+  NearProbe probe(world.mpi().communicator());
+  const auto measure = [&](Plan plan) {
+    if (!flags.contenders.empty()) KeepOnly(flags.contenders, plan);
+    std::vector<Plan> plans = {std::move(plan)};
+    RunRounds(plans, run.rounds, run.warmup, probe);
+    results.cases.push_back(std::move(plans[0].result));
+  };
+  // One after the other: their tensors need not fit into memory together.
+  for (const std::string& name : flags.workloads) {
+    const Workload workload = WorkloadNamed(name);
+    measure(GradientsPlan(workload, world.mpi(), values));
+    if (flags.steps) measure(GradientStepsPlan(workload, world.mpi(), values));
+  }
+  return Report(run, results, world.mpi().rank());
+}
+
+}  // namespace
+
+std::vector<absl::Span<float>> SpansOf(const std::vector<at::Tensor>& tensors) {
+  std::vector<absl::Span<float>> spans;
+  for (const at::Tensor& tensor : tensors) {
+    spans.emplace_back(tensor.data_ptr<float>(), tensor.numel());
+  }
+  return spans;
+}
+
+int64_t CountAllWrong(const std::vector<absl::Span<float>>& spans,
+                      const TestValues& values) {
+  int64_t begin = 0;
+  int64_t wrong = 0;
+  for (const absl::Span<float> span : spans) {
+    wrong += values.CountWrong(span, begin);
+    begin += static_cast<int64_t>(span.size());
+  }
+  return wrong;
+}
+
+Mode GradientsMode() {
+  return {
+      "gradients",
+      "The tensors of a training step through hvdlite's public API, against "
+      "what can be done with MPI alone",
+      [](CLI::App& command) {
+        auto flags = std::make_shared<GradientsFlags>();
+        std::vector<std::string> names;
+        for (const Workload& workload : StandardWorkloads()) {
+          names.push_back(workload.name);
+        }
+        command
+            .add_option("--workload", flags->workloads,
+                        "Only this workload; may be repeated")
+            ->check(CLI::IsMember(names));
+        command.add_option("--contender", flags->contenders,
+                           "Only this one, to profile it; may be repeated");
+        command.add_flag("!--no-steps", flags->steps,
+                         "Leave out whole steps (zero_grad, backward, "
+                         "synchronize)");
+        return [flags](const Run& run) { return RunGradients(*flags, run); };
+      }};
+}
+
+}  // namespace hvdlite::tools

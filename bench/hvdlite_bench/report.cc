@@ -1,0 +1,324 @@
+#include "bench/hvdlite_bench/report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "support/statistics.h"
+#include "support/text_table.h"
+
+namespace hvdlite::tools {
+namespace {
+
+constexpr Distance kReported[] = {Distance::kNear, Distance::kFar,
+                                  Distance::kUnknown};
+
+template <typename... Values>
+void Print(std::ostream& out, const absl::FormatSpec<Values...>& format,
+           const Values&... values) {
+  out << absl::StrFormat(format, values...);
+}
+
+// Gigabytes per second through each rank's buffer.
+double AlgorithmBandwidth(const Case& a_case, double us) {
+  return static_cast<double>(a_case.bytes()) / us / 1000;
+}
+
+// A case is a size then, of an array that is reduced whole.
+bool IsBySize(const Results& results) { return results.mode == "sweep"; }
+
+// One rank moves nothing.
+bool HasBandwidth(const Results& results) {
+  return IsBySize(results) && results.ranks > 1;
+}
+
+bool HasMpi(const Results& results) {
+  for (const Case& a_case : results.cases) {
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.role == Role::kMpi && !contender.samples.empty()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// What sets a row apart: "", "far", "near, 7 of 10 rounds".
+std::string Remark(const Case& a_case, Distance distance) {
+  const auto all = static_cast<int64_t>(a_case.before_ns.size());
+  const int64_t rounds = CountRounds(a_case, distance);
+  std::string remark = distance == Distance::kFar ? "far" : "";
+  if (rounds < all) {
+    absl::StrAppend(&remark, remark.empty() ? "" : ", ", rounds, " of ", all,
+                    " rounds");
+  }
+  return remark;
+}
+
+// What all hvdlite's times are compared with: the best of several, or the one.
+std::string TitleOfOthers(const Results& results) {
+  std::set<std::string> names;
+  for (const Case& a_case : results.cases) {
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.role == Role::kMpi) names.insert(contender.name);
+    }
+  }
+  return names.size() == 1 ? *names.begin() : "best_mpi";
+}
+
+bool HasRow(const Results& results, const Contender& contender) {
+  if (contender.samples.empty()) return false;
+  return results.row_contender.empty() ||
+         contender.name == results.row_contender;
+}
+
+// Rows of what is compared with MPI.
+void PrintComparison(const Results& results, std::ostream& out) {
+  const bool bandwidth = HasBandwidth(results);
+  const std::string unit = "_" + results.cases[0].unit;
+  std::vector<std::string> titles = {IsBySize(results) ? "bytes" : "case"};
+  if (results.row_contender.empty()) titles.push_back("contender");
+  titles.insert(titles.end(), {"hvdlite" + unit, TitleOfOthers(results) + unit,
+                               "ratio [95 % interval]"});
+  if (bandwidth) titles.insert(titles.end(), {"algbw_GB/s", "busbw_GB/s"});
+  titles.emplace_back();
+  std::vector<std::vector<std::string>> rows;
+  for (const Case& a_case : results.cases) {
+    const Distance distance = CommonDistance(a_case);
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.role != Role::kHvdlite) continue;
+      if (!HasRow(results, contender)) continue;
+      const std::vector<double> samples =
+          SamplesAt(a_case, contender, distance);
+      std::vector<std::string> row = {a_case.name};
+      if (results.row_contender.empty()) row.push_back(contender.name);
+      row.insert(row.end(),
+                 {TimeText(samples), TimeText(BestMpiAt(a_case, distance)),
+                  RatioText(RatiosToBestMpi(a_case, contender, distance))});
+      if (bandwidth && samples.empty()) row.insert(row.end(), {"-", "-"});
+      if (bandwidth && !samples.empty()) {
+        const double algorithm =
+            AlgorithmBandwidth(a_case, support::Median(samples));
+        row.push_back(absl::StrFormat("%.2f", algorithm));
+        row.push_back(absl::StrFormat(
+            "%.2f", algorithm * AllreduceBusFactor(results.ranks)));
+      }
+      row.push_back(Remark(a_case, distance));
+      rows.push_back(std::move(row));
+    }
+  }
+  out << support::TextTable(titles, rows, {.titles_are_comments = true});
+}
+
+// Rows of what is not compared with anything.
+void PrintTimes(const Results& results, std::ostream& out) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Case& a_case : results.cases) {
+    const Distance distance = CommonDistance(a_case);
+    for (const Contender& contender : a_case.contenders) {
+      const std::vector<double> samples =
+          SamplesAt(a_case, contender, distance);
+      if (!HasRow(results, contender) || samples.empty()) continue;
+      const support::Summary summary = support::Summarise(samples);
+      rows.push_back({a_case.name, contender.name,
+                      absl::StrFormat("%.2f", summary.median),
+                      absl::StrFormat("%.2f", summary.min),
+                      absl::StrFormat("%.2f", summary.max), a_case.unit,
+                      Remark(a_case, distance)});
+    }
+  }
+  out << support::TextTable(
+      {"case", "contender", "median", "min", "max", "unit", ""}, rows,
+      {.titles_are_comments = true});
+}
+
+// One line each, however many cases they concern.
+void PrintSkipped(const Results& results, std::ostream& out) {
+  std::set<std::string> told;
+  for (const Case& a_case : results.cases) {
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.skipped.empty()) continue;
+      const std::string line =
+          absl::StrCat(contender.name, " skipped: ", contender.skipped);
+      if (told.insert(line).second) out << "# " << line << "\n";
+    }
+  }
+}
+
+// Counts what rows do not show: a case's rounds of another distance.
+void PrintLeftOut(const Results& results, std::ostream& out) {
+  int64_t all = 0;
+  int64_t far = 0;
+  int64_t moved = 0;
+  for (const Case& a_case : results.cases) {
+    all += static_cast<int64_t>(a_case.before_ns.size());
+    far += CountRounds(a_case, Distance::kFar);
+    moved += CountRounds(a_case, Distance::kMoved);
+  }
+  if (far > 0) {
+    Print(out,
+          "# cores far from each other in %d of %d rounds (of a case each); "
+          "--details shows near and far\n",
+          far, all);
+  }
+  if (moved > 0) {
+    Print(out, "# %d of %d rounds left out: the cores moved meanwhile\n", moved,
+          all);
+  }
+}
+
+std::vector<std::string> TimesRow(const Results& results, const Case& a_case,
+                                  const Contender& contender,
+                                  const std::vector<double>& samples) {
+  const support::Summary summary = support::Summarise(samples);
+  std::vector<std::string> row = {contender.name};
+  for (const double value : {summary.median, summary.min, summary.max}) {
+    row.push_back(absl::StrFormat("%.2f", value));
+  }
+  if (HasBandwidth(results)) {
+    const double algorithm = AlgorithmBandwidth(a_case, summary.median);
+    for (const double value :
+         {algorithm, algorithm * AllreduceBusFactor(results.ranks)}) {
+      row.push_back(absl::StrFormat("%.2f", value));
+    }
+  }
+  return row;
+}
+
+std::vector<std::string> RatiosRow(const Contender& contender,
+                                   const std::vector<double>& ratios) {
+  const support::Summary summary = support::Summarise(ratios);
+  return {contender.name, RatioText(ratios),
+          ratios.size() == 1
+              ? RatioText(ratios)
+              : absl::StrFormat("%.3f [%.3f, %.3f]", summary.mean, summary.low,
+                                summary.high),
+          absl::StrFormat("%.3f", summary.min),
+          absl::StrFormat("%.3f", summary.max)};
+}
+
+// The rounds of `a_case` in which the cores were so far from each other.
+void PrintRounds(const Results& results, const Case& a_case, Distance distance,
+                 std::ostream& out) {
+  std::vector<std::vector<std::string>> times;
+  std::vector<std::vector<std::string>> ratios;
+  for (const Contender& contender : a_case.contenders) {
+    const std::vector<double> samples = SamplesAt(a_case, contender, distance);
+    if (samples.empty()) continue;
+    times.push_back(TimesRow(results, a_case, contender, samples));
+    if (contender.role != Role::kHvdlite) continue;
+    const std::vector<double> to_best =
+        RatiosToBestMpi(a_case, contender, distance);
+    if (!to_best.empty()) ratios.push_back(RatiosRow(contender, to_best));
+  }
+  std::vector<std::string> titles = {
+      "contender", absl::StrCat("median_", a_case.unit), "min", "max"};
+  if (HasBandwidth(results)) {
+    titles.insert(titles.end(), {"algbw_GB/s", "busbw_GB/s"});
+  }
+  out << support::TextTable(titles, times);
+  if (ratios.empty()) return;
+  out << "\n"
+      << support::TextTable(
+             {"ratio to the best MPI by round", "median [95 % interval]",
+              "mean [95 % interval]", "min", "max"},
+             ratios);
+}
+
+void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
+  out << "\n" << a_case.name << ": " << a_case.description;
+  if (a_case.repeats > 1) out << "; mean of " << a_case.repeats;
+  out << "\n";
+  for (const Contender& contender : a_case.contenders) {
+    if (contender.skipped.empty()) continue;
+    out << support::Wrapped(contender.skipped, contender.name + " skipped: ");
+  }
+  for (const Distance distance : kReported) {
+    const int64_t rounds = CountRounds(a_case, distance);
+    if (rounds == 0) continue;
+    if (distance != Distance::kUnknown) {
+      Print(out, "Cores %s, %s:\n", NameOf(distance),
+            support::Counted(rounds, "round"));
+    }
+    PrintRounds(results, a_case, distance, out);
+  }
+  const int64_t moved = CountRounds(a_case, Distance::kMoved);
+  if (moved > 0) {
+    Print(out, "%s left out: the cores moved meanwhile\n",
+          support::Counted(moved, "round"));
+  }
+}
+
+}  // namespace
+
+std::string MachineLine(const Results& results) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, const char* before,
+                       const char* after) {
+    const auto found = results.machine.find(name);
+    if (found == results.machine.end()) return;
+    parts.push_back(absl::StrCat(before, found->second, after));
+  };
+  add("processor", "", "");
+  add("processors", "", " processors");
+  add("mpi", "", "");
+  add("commit", "commit ", "");
+  return absl::StrJoin(parts, ", ");
+}
+
+void PrintHead(const Results& results, std::ostream& out) {
+  Print(out, "# hvdlite_bench %s: %s, %s after %d for warming up\n",
+        results.mode, support::Counted(results.ranks, "rank"),
+        support::Counted(results.rounds, "interleaved round"), results.warmup);
+  out << "# " << MachineLine(results) << "\n";
+  for (const std::string& note : results.notes) out << "# " << note << "\n";
+}
+
+void PrintWrong(const Results& results, std::ostream& out) {
+  if (results.wrong() == 0) return;
+  out << "# WRONG RESULTS: " << results.wrong()
+      << " elements differ from what was expected\n";
+}
+
+void PrintRows(const Results& results, std::ostream& out) {
+  PrintHead(results, out);
+  PrintSkipped(results, out);
+  PrintLeftOut(results, out);
+  if (!results.row_contender.empty()) {
+    out << "# hvdlite is " << results.row_contender
+        << " here; --details shows every contender\n";
+  }
+  if (HasMpi(results)) {
+    PrintComparison(results, out);
+  } else {
+    PrintTimes(results, out);
+  }
+  PrintWrong(results, out);
+}
+
+void PrintDetails(const Results& results, std::ostream& out) {
+  for (const auto& [name, value] : results.machine) {
+    out << name << ": " << value << "\n";
+  }
+  for (const Case& a_case : results.cases) PrintCase(results, a_case, out);
+  out << "\n";
+}
+
+std::string TimeText(const std::vector<double>& samples) {
+  if (samples.empty()) return "-";
+  return absl::StrFormat("%.2f", support::Median(samples));
+}
+
+std::string RatioText(const std::vector<double>& ratios) {
+  if (ratios.empty()) return "-";
+  const MedianRatio ratio = MedianOf(ratios);
+  if (ratios.size() == 1) return absl::StrFormat("%.3f [-]", ratio.median);
+  return absl::StrFormat("%.3f [%.3f, %.3f]", ratio.median, ratio.interval.low,
+                         ratio.interval.high);
+}
+
+}  // namespace hvdlite::tools

@@ -1,0 +1,170 @@
+"""What the benchmark scripts have in common: flags, rounds that take turns, the file with what was
+measured; and programs that are started as they need them."""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from bench.lib import output
+
+
+# Settings of malloc under which it gives memory back to the system as it does by default, and
+# keeps it: page faults of large buffers that come and go are spared.
+MALLOC = {
+    "given_back": {},
+    "kept": {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)},
+}
+
+
+class Failed(Exception):
+    """A program ended with an error; str() tells which and what it printed."""
+
+
+def allowed_cores():
+    """A processor of each core that this process may use, hyperthreads not counted, as Open
+    MPI counts slots."""
+    cores = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        topology = "/sys/devices/system/cpu/cpu%d/topology/" % cpu
+        try:
+            with open(topology + "physical_package_id", encoding="ascii") as package, \
+                    open(topology + "core_id", encoding="ascii") as core:
+                cores.setdefault((package.read(), core.read()), cpu)
+        except OSError:
+            cores[cpu] = cpu
+    return list(cores.values())
+
+
+# Of Open MPI 4 and 5, which refuse to start more ranks than there are cores; others do not
+# read them.
+OVERSUBSCRIBE = ["OMPI_MCA_rmaps_base_oversubscribe=1",
+                 "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"]
+
+
+def mpirun(ranks, bind=True):
+    """The beginning of a command line: one rank to a core, where there are enough. It uses no
+    words that MPI launchers understand differently."""
+    command = ["mpirun", "-np", str(ranks), "--bind-to"]
+    if len(allowed_cores()) < ranks:
+        return ["env", *OVERSUBSCRIBE, *command, "none"]
+    return command + ["core" if bind else "none"]
+
+
+def environment(scratch, extra=None):
+    """The present environment with what MPI needs. Jobs at the same time need different
+    `scratch` folders."""
+    variables = dict(os.environ, TMPDIR=scratch)
+    if os.getuid() == 0:
+        variables.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    variables.update(extra or {})
+    return variables
+
+
+def run(command, variables):
+    """Runs a command to its end; its stdout and stderr. Raises Failed."""
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed("%s failed with status %d:\n%s" % (
+            " ".join(command), done.returncode, (done.stdout + done.stderr)[-4000:]))
+    return done
+
+
+def hvdlite_bench(binary, ranks, arguments, scratch, extra=None):
+    """Runs hvdlite_bench under mpirun; its results."""
+    file = os.path.join(scratch, "hvdlite_bench.json")
+    run(mpirun(ranks) + [binary] + arguments + ["--json", file, "--overwrite"],
+        environment(scratch, {"OMP_NUM_THREADS": "1", **(extra or {})}))
+    with open(file, encoding="utf-8") as results:
+        return json.load(results)
+
+
+def commit():
+    """What git says about the source that this file belongs to; pages of results are none of it."""
+    def git(*words):
+        folder = os.path.dirname(os.path.abspath(__file__))
+        return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
+    done = git("describe", "--always", "--abbrev=12")
+    if done.returncode != 0:
+        return "unknown"
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)studies/results")
+    return done.stdout.strip() + ("-dirty" if changed.stdout or changed.returncode else "")
+
+
+def openblas_core():
+    """The variable that makes OpenBLAS use this processor, where it needs one."""
+    tool = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "tools", "openblas_core")
+    setting = subprocess.run([tool], capture_output=True, text=True, check=True).stdout.strip()
+    return dict([setting.split("=", 1)]) if setting else {}
+
+
+def with_torch(wanted, program="import torch"):
+    """An interpreter that runs `program`, which needs PyTorch, or None. `wanted`: the only one
+    to try."""
+    for python in [wanted] if wanted else [sys.executable, "/usr/bin/python3"]:
+        if shutil.which(python) and subprocess.run(
+                [python, "-c", program], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+# ---- The scripts themselves.
+
+def parser(name, description):
+    """Of the script's command line; its own flags follow --bin."""
+    made = argparse.ArgumentParser(
+        prog=name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--bin", default="build/release/bin", help="folder of the programs")
+    return made
+
+
+def parse(made, json_help, at_least_one, words=None):
+    """Adds --json and parses `words`, or the command line. Flags in `at_least_one` may not be below 1."""
+    made.add_argument("--json", help=json_help)
+    output.add_overwrite(made)
+    arguments = made.parse_args(words)
+    output.require_new(made, "--json", arguments.json, arguments.overwrite)
+    if any(getattr(arguments, flag.strip("-").replace("-", "_")) < 1 for flag in at_least_one):
+        made.error("%s must be at least 1" % " and ".join(at_least_one))
+    return arguments
+
+
+def scratch_folder():
+    return tempfile.TemporaryDirectory(prefix="hvd", dir="/tmp")
+
+
+def numbered_rounds(count, describe=str):
+    """0, 1, ...; tells of each when it has ended, with what `describe()` says then."""
+    start = time.monotonic()
+    for index in range(count):
+        yield index
+        print("[%4d s] round %d of %d%s" % (
+            time.monotonic() - start, index + 1, count, describe()), flush=True)
+
+
+def in_turn(contenders, index):
+    """In alternating order."""
+    return list(contenders) if index % 2 == 0 else list(reversed(contenders))
+
+
+def end_with(name, main):
+    """Ends the process with what main() returns; its programs' errors end with their message."""
+    try:
+        sys.exit(main())
+    except Failed as failure:
+        sys.exit("%s: %s" % (name, failure))
+    except KeyboardInterrupt:
+        end_interrupted(name)
+
+
+def end_interrupted(name):
+    """Ends the process as SIGINT does, 130 for a shell, with a line instead of a stack."""
+    print("%s: interrupted: what is not written yet is lost; the same command begins anew" % name,
+          file=sys.stderr, flush=True)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,229 @@
+"""Where a study measures: programs, data and results of one run of it at one scale."""
+
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from typing import Optional
+
+from bench.comparisons import trainer_runs
+from bench.lib import launch
+from studies.runner import data, machine
+from studies.runner.study import Wrong
+
+SCALES = ("small", "published", "tiny")
+
+
+@dataclasses.dataclass
+class Run:
+    """A program that has ended well."""
+    name: str
+    command: str     # as a shell takes it, in the output folder
+    seconds: float
+    output: str      # standard output, and what it said on standard error
+    errors: str
+    report: Optional[dict]  # what it wrote to {report}
+    others: float    # cores that other programs took meanwhile
+
+    def speed(self, items=None, warmup=0):
+        """Items a second of the report: the median of its intervals after `warmup`."""
+        field = next(value for key, value in self.report.items()
+                     if key == f"{items}_per_second" or items is None and key.endswith("_per_second"))
+        return statistics.median(field["intervals"][warmup:]) if field.get("intervals") else field["median"]
+
+
+class Bench:
+    """Programs run in `folder`, one folder for each, which holds what they write; the build's
+    programs are found by their names alone. Everything that is run is printed and kept."""
+
+    def __init__(self, study, scale, build, folder, data_folder=None, resume=False, say=print):
+        self.study, self.scale, self.resume, self.say = study, scale, resume, say
+        self.build = pathlib.Path(build).resolve()
+        self.folder = pathlib.Path(folder).resolve()
+        self.data_folder = data_folder and pathlib.Path(data_folder).resolve()
+        self.cores, self.numa_nodes = machine.cores(), machine.numa_nodes()
+        # What OpenBLAS needs to use this processor; hvdliterun sets it by itself.
+        self.openblas = launch.openblas_core()
+        self.runs, self.sweeps, self.sets = [], [], []
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._scratch = launch.scratch_folder()  # of MPI, whose paths must be short
+
+    def pick(self, small, published, tiny=None):
+        """The number for this scale; without `tiny`, `small` is taken there, too."""
+        if self.scale == "published":
+            return published
+        return tiny if self.scale == "tiny" and tiny is not None else small
+
+    def has(self, *commands):
+        """Whether programs of the build or of the machine are there."""
+        return all(shutil.which(command, path=self._path()) for command in commands)
+
+    def knows(self, program, flag):
+        """Whether a program of the build has this flag."""
+        helped = subprocess.run([program, "--help"], env=self._environment({}), capture_output=True, text=True)
+        return flag in helped.stdout
+
+    def has_library(self, name):
+        """Whether the loader finds lib<name>, as "jemalloc"."""
+        return trainer_runs.allocator(name) is not None
+
+    # ---- Programs.
+
+    def run(self, name, words, environment=None, timeout=None, accepted=(0,)):
+        """Runs a command to its end; raises launch.Failed if its exit code is none of those
+        `accepted`. `name` names its folder ("2 ranks"), {report}, {trace} and {folder} in the
+        words are files there. An empty value of the environment unsets a variable."""
+        folder = self._folder_of(name)
+        places = {"{report}": f"{folder}/report.json", "{trace}": f"{folder}/trace.json",
+                  "{folder}": folder}
+        words = [_filled(word, places) for word in map(str, words)]
+        changed = {key: _filled(str(value), places) for key, value in (environment or {}).items()}
+        command = " ".join([f"{key}={shlex.quote(value)}" for key, value in changed.items()]
+                           + [shlex.quote(word) for word in words])
+        self.say(f"  {command}")
+        kept = self._json(f"{folder}/run.json")
+        if self.resume and kept and kept["command"] == command:
+            self.runs.append(Run(name, command, kept["seconds"], self._text(folder, "stdout"),
+                                 self._text(folder, "stderr"), self._json(places["{report}"]), kept["others"]))
+            return self.runs[-1]
+        self._write(folder, "run.json", "")
+        for earlier in (self.folder / folder).glob("*.json"):  # its programs replace no file
+            if earlier.name != "run.json":
+                earlier.unlink()
+        start, before = time.monotonic(), machine.busy_seconds()
+        try:
+            done = subprocess.run(words, cwd=self.folder, env=self._environment(changed),
+                                  capture_output=True, text=True, errors="replace", timeout=timeout)
+        except FileNotFoundError:
+            raise launch.Failed(f"there is no program '{words[0]}'; " + self.how_to_build()) from None
+        seconds, after = time.monotonic() - start, machine.busy_seconds()
+        self._write(folder, "stdout", done.stdout)
+        self._write(folder, "stderr", done.stderr)
+        if done.returncode not in accepted:
+            raise launch.Failed(f"{command}\nfailed with status {done.returncode}, in {self.folder}:\n"
+                                + (done.stdout + done.stderr)[-3000:])
+        others = ((after[0] - before[0]) - (after[1] - before[1])) / seconds
+        run = Run(name, command, seconds, done.stdout, done.stderr,
+                  self._json(places["{report}"]), max(0.0, others))
+        self._write(folder, "run.json", json.dumps(
+            {"command": command, "seconds": seconds, "others": run.others}) + "\n")
+        self.runs.append(run)
+        return run
+
+    def launch(self, name, flags, words, environment=None, timeout=None):
+        """The same under hvdliterun with its `flags`."""
+        return self.run(name, ["hvdliterun", *flags, *words], environment, timeout)
+
+    def mpirun(self, name, ranks, words, environment=None, timeout=None):
+        """The same under bare mpirun, bound to a core each where there are enough."""
+        return self.run(name, [*launch.mpirun(ranks), *words], environment, timeout)
+
+    def sweep(self, name, spec, timeout=None):
+        """scaling_sweep of a SPEC's text; the rows of its table.csv, numbers as such, None where a
+        cell is empty."""
+        folder = self._folder_of(name)
+        spec_file, output = self.folder / folder / "spec.txt", self.folder / folder / "sweep"
+        if not (self.resume and spec_file.exists() and spec_file.read_text(encoding="utf-8") == spec):
+            shutil.rmtree(output, ignore_errors=True)
+        self._write(folder, "spec.txt", spec)
+        self.run(name, ["scaling_sweep", f"{folder}/spec.txt", "--output", f"{folder}/sweep"],
+                 timeout=timeout, accepted=(0, 1))  # 1: of some rows all runs failed
+        with open(output / "table.csv", encoding="utf-8", newline="") as file:
+            rows = [{key: _value(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        self.sweeps.append({"name": name, "spec": spec, "rows": rows})
+        return rows
+
+    # ---- Data.
+
+    def data(self, name, files, generate, real=True):
+        """A folder ("data/NAME", as commands name it) with `files`: the real ones of --data, in
+        that folder or its folder NAME, else those that the command `generate` makes, in
+        which {folder} is where. A name of a folder stands for all that is in it. What is
+        generated is made once for the same command. Without `real`, files of --data are never
+        taken."""
+        found = data.provide(name, files, generate, real, self)
+        self.sets.append(found)
+        return found
+
+    # ---- The end.
+
+    def facts(self):
+        """Of the machine, the software and what else ran, by name."""
+        # Programs like these use LibTorch; fakes of tests do not.
+        torch = shutil.which("train_mnist", path=self._path()) or sys.executable
+        found = machine.facts(torch)
+        reports = [run.report for run in self.runs if run.report]
+        reports += [self._json(file.relative_to(self.folder))
+                    for file in sorted(self.folder.glob("*/*/runs/**/*report*.json"))[:1]]
+        told = next((report["machine"] for report in reports if report and report.get("machine")), {})
+        for key in ("LibTorch", "oneDNN", "MPI", "UCX", "hvdlite"):
+            if key in told:
+                found[key] = told[key]
+        long_runs = [run.others for run in self.runs if run.seconds > 1]
+        if long_runs:
+            found["other programs"] = "%.2f cores on average over the runs, %.2f at most" % (
+                statistics.fmean(long_runs), max(long_runs))
+        return found
+
+    def disturbed(self):
+        """What to warn of where other programs took a tenth of the cores, else nothing."""
+        share = max((run.others for run in self.runs if run.seconds > 1), default=0) / self.cores
+        return "" if share < 0.1 else f"Disturbed: in one of the runs other programs took {share:.0%} of the cores."
+
+    def how_to_build(self):
+        """The command that makes this study's programs."""
+        folder = os.path.relpath(self.build)
+        targets = " ".join(dict.fromkeys(("hvdliterun", "scaling_sweep", *self.study.programs)))
+        return f"build them: cmake --preset release && cmake --build {folder} --target {targets}"
+
+    def require_programs(self):
+        missing = [name for name in self.study.programs if not self.has(name)]
+        if missing:
+            raise Wrong(f"{', '.join(missing)} not in {self.build}/bin; {self.how_to_build()}")
+
+    def close(self):
+        self._scratch.cleanup()
+
+    def _folder_of(self, name):
+        folder = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+        (self.folder / folder).mkdir(exist_ok=True)
+        return folder
+
+    def _write(self, folder, file, text):
+        (self.folder / folder / file).write_text(text, encoding="utf-8")
+
+    def _text(self, folder, file):
+        return (self.folder / folder / file).read_text(encoding="utf-8", errors="replace")
+
+    def _json(self, path):
+        try:
+            return json.loads((self.folder / path).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def _path(self):
+        return os.pathsep.join([str(self.build / "bin"), os.environ.get("PATH", "")])
+
+    def _environment(self, changed):
+        found = launch.environment(self._scratch.name, {"PATH": self._path(), **changed})
+        return {key: value for key, value in found.items() if value or key not in changed}
+
+
+def _filled(word, places):
+    for place, path in places.items():
+        word = word.replace(place, path)
+    return word
+
+
+def _value(cell):
+    try:
+        return float(cell) if cell else None
+    except ValueError:
+        return cell

@@ -1,0 +1,116 @@
+"""The command line of studies/study."""
+
+import argparse
+import datetime
+import json
+import pathlib
+import platform
+import sys
+import time
+
+from bench.lib import launch
+from studies.runner import bench as benches
+from studies.runner import machine, page as pages_of, render, study as studies_of
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def parser(description):
+    made = argparse.ArgumentParser(prog="studies/study", description=description,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("names", nargs="*", metavar="NAME", help="studies, or all")
+    made.add_argument("--list", action="store_true", help="list the studies")
+    made.add_argument("--index", action="store_true",
+                      help="write the pages again from what was measured, and the index beside their folder")
+    made.add_argument("--scale", choices=["auto", *benches.SCALES], default="auto",
+                      help="auto: published where this machine has the study's architecture, cores and NUMA nodes, else "
+                           "small; tiny: a minute or two, to see whether it runs")
+    made.add_argument("--data", type=pathlib.Path, metavar="FOLDER",
+                      help="of the real data; generated data stand in for what is not there")
+    made.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="FOLDER")
+    made.add_argument("--output", type=pathlib.Path, default=ROOT / "build/studies", metavar="FOLDER",
+                      help="raw output, in FOLDER/NAME (default: build/studies)")
+    made.add_argument("--pages", type=pathlib.Path, metavar="FOLDER",
+                      help="of the results (default: studies/results; with --scale tiny: FOLDER/NAME of --output)")
+    made.add_argument("--resume", action="store_true", help="take runs of the same command that are there")
+    return made
+
+
+def scale_for(study, wanted, cores, numa_nodes, architecture):
+    """What auto means on a machine."""
+    if wanted != "auto":
+        return wanted
+    published = study.machine
+    alike = cores >= published.cores and numa_nodes >= published.numa_nodes and architecture == published.architecture
+    return "published" if alike else "small"
+
+
+def run(study, options):
+    """Runs one study; writes its results and pages. Returns the folder of the pages."""
+    scale = scale_for(study, options.scale, machine.cores(), machine.numa_nodes(), platform.machine())
+    output = options.output / study.name
+    pages = options.pages or (output if scale == "tiny" else ROOT / "studies/results")
+    print(f"{study.name}: {study.title}, scale: {scale}", flush=True)
+    bench = benches.Bench(study, scale, options.build, output, options.data, options.resume,
+                          say=lambda text: print(text, flush=True))
+    try:
+        bench.require_programs()
+        page, start = pages_of.Page(), time.monotonic()
+        study.run(bench, page)
+        found = {
+            "name": study.name, "scale": scale, "commit": launch.commit(),
+            "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),
+            "minutes": round((time.monotonic() - start) / 60, 1),
+            "disturbed": bench.disturbed(), "cores": bench.cores, "numa_nodes": bench.numa_nodes, "machine": bench.facts(),
+            "comparisons": page.comparisons, "blocks": page.blocks, "missing": page.missed,
+            "data": [{"name": data.name, "real": data.real, "note": data.note(), "checksums": data.checksums}
+                     for data in bench.sets],
+            "runs": [{"name": run.name, "command": run.command, "seconds": round(run.seconds, 3),
+                      "others": round(run.others, 3)} for run in bench.runs],
+            "sweeps": bench.sweeps,
+        }
+    finally:
+        bench.close()
+    pages.mkdir(parents=True, exist_ok=True)
+    (pages / f"{study.name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    render.write_page(study, found, pages)
+    print(f"{study.name}: {pages / (study.name + '.md')}, .html and .json, after {found['minutes']} minutes")
+    return pages
+
+
+def write_index(studies, pages):
+    for name, study in studies.items():
+        found = render.read_results(pages, name)
+        if found:
+            render.write_page(study, found, pages)
+    (pages / "README.md").write_text(render.index(studies, pages), encoding="utf-8")
+
+
+def main(arguments=None, folder=studies_of.FOLDER, description=__doc__):
+    """The exit code: 0 all done; 1 a study failed; 2 the command line or a study is wrong."""
+    made = parser(description)
+    options = made.parse_args(arguments)
+    try:
+        studies = studies_of.load(folder)
+        names = list(studies) if options.names == ["all"] else options.names
+        unknown = [name for name in names if name not in studies]
+        if unknown:
+            made.error(f"there is no study '{unknown[0]}'; there are {', '.join(studies)}")
+        if options.list:
+            for name, study in studies.items():
+                print(f"{name:<10} {study.title}")
+        elif not names and not options.index:
+            made.error("name a study, or all; --list lists them")
+        failures = []
+        for name in names:
+            try:
+                run(studies[name], options)
+            except (launch.Failed, studies_of.Wrong) as failure:
+                failures.append(name)
+                print(f"studies/study: {name}: {failure}", file=sys.stderr)
+        if options.index:
+            write_index(studies, options.pages or ROOT / "studies/results")
+        return 1 if failures else 0
+    except studies_of.Wrong as wrong:
+        print(f"studies/study: {wrong}", file=sys.stderr)
+        return 2

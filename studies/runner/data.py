@@ -1,0 +1,86 @@
+"""Data sets of studies: the user's real files, or generated ones that stand in for them."""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import shlex
+import shutil
+
+from studies.runner.study import Wrong
+
+
+@dataclasses.dataclass
+class Data:
+    name: str
+    folder: str      # as commands in the output folder name it
+    real: bool
+    command: str     # that generated it; "" for real files
+    checksums: dict  # SHA-256 by file
+    remark: str = ""  # what a study finds out about real files
+
+    def note(self):
+        """The sentence that a page needs of it."""
+        if self.real:
+            return (f"{self.name}: files of --data, taken as the real ones by their names"
+                    + (self.remark and f"; {self.remark}"))
+        return f"{self.name}: not the real data, but generated files in their format (`{self.command}`)"
+
+
+def checksum(path):
+    """SHA-256 of a file, or of the names and checksums of all files below a folder."""
+    path = pathlib.Path(path)
+    digest = hashlib.sha256()
+    if path.is_dir():
+        for file in sorted(file for file in path.rglob("*") if file.is_file()):
+            digest.update(f"{file.relative_to(path)} {checksum(file)}\n".encode())
+    else:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _real_folder(name, files, folder):
+    """Where all the files are, or None. Some of them alone are a mistake."""
+    for place in [folder / name, folder]:
+        present = [file for file in files if (place / file).exists()]
+        if len(present) == len(files):
+            return place
+        if present:
+            raise Wrong(f"{place} has {', '.join(present)} of {name}, but not "
+                        + ", ".join(file for file in files if file not in present))
+    return None
+
+
+def provide(name, files, generate, real, bench):
+    """See Bench.data()."""
+    folder = bench.folder / "data" / name
+    real = real and bench.data_folder and _real_folder(name, files, bench.data_folder)
+    if folder.is_symlink():
+        folder.unlink()
+    if real:
+        folder.parent.mkdir(exist_ok=True)
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.symlink_to(real)
+        found = Data(name, f"data/{name}", True, "", {})
+    else:
+        words = [str(word).replace("{folder}", f"data/{name}") for word in generate]
+        command = shlex.join(words)
+        made = folder / "generated.json"  # by which command
+        if not made.exists() or json.loads(made.read_text()) != command:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            bench.run(f"data of {name}", words)
+            made.write_text(json.dumps(command))
+        found = Data(name, f"data/{name}", False, command, {})
+        missing = [file for file in files if not (folder / file).exists()]
+        if missing:
+            raise Wrong(f"'{command}' did not make {', '.join(missing)}")
+    found.checksums = {file: checksum(folder / file) for file in files}
+    bench.say("  " + ("files of --data, taken as the real ones:" if found.real
+                      else "not the real data: generated files stand in:"))
+    for file, digest in found.checksums.items():
+        bench.say(f"    {digest}  {found.folder}/{file}")
+    return found

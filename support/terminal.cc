@@ -1,0 +1,124 @@
+#include "support/terminal.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/environment.h"
+#include "base/launcher_environment.h"
+
+namespace hvdlite::support {
+namespace {
+
+// Known before main(): MPI_Init sets a launcher's variables for a process that
+// none has started, too.
+const bool kIsLaunched = base::IsLaunched(base::ProcessEnvironment());
+
+// Programs of Open MPI, PRRTE and Hydra; their daemons' output goes nowhere,
+// but for Hydra's proxy, which is the child of its mpiexec.
+bool IsLauncher(const Ancestor& process) {
+  constexpr std::array kNames = {"mpirun", "mpiexec", "orterun", "prterun",
+                                 "hydra_pmi_proxy"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) {
+    return absl::StartsWith(process.name, name);
+  });
+}
+
+bool IsTerminal(const std::string& stream) {
+  return absl::StartsWith(stream, "/dev/pts/") ||
+         absl::StartsWith(stream, "/dev/tty") || stream == "/dev/console";
+}
+
+// Options for logs (--output-filename, -outfile-pattern), and for what is put
+// before lines (--tag-output, --output tag, -prepend-rank, -l). The program's
+// own of such a name do no harm.
+bool ChangesOutput(const std::string& word) {
+  return absl::StartsWith(word, "-") &&
+         (absl::StrContains(word, "output") || word == "-l" ||
+          absl::StrContains(word, "outfile") ||
+          absl::StrContains(word, "prepend"));
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::optional<pid_t> ParentOf(pid_t process) {
+  // After the name, in parentheses that may be part of it: state and parent.
+  const std::string text = ReadFile(absl::StrCat("/proc/", process, "/stat"));
+  const size_t end = text.rfind(')');
+  if (end == std::string::npos) return std::nullopt;
+  const std::vector<std::string> words =
+      absl::StrSplit(text.substr(end + 1), ' ', absl::SkipEmpty());
+  pid_t parent = 0;
+  if (words.size() < 2 || !absl::SimpleAtoi(words[1], &parent) || parent <= 0) {
+    return std::nullopt;
+  }
+  return parent;
+}
+
+std::string OutputOf(const std::string& process) {
+  std::error_code error;
+  return std::filesystem::read_symlink(absl::StrCat("/proc/", process, "/fd/1"),
+                                       error);
+}
+
+std::vector<Ancestor> AncestorsOfThis() {
+  std::vector<Ancestor> ancestors;
+  for (std::optional<pid_t> process = getppid(); process.has_value();
+       process = ParentOf(*process)) {
+    const std::string id = absl::StrCat(*process);
+    std::string name = ReadFile(absl::StrCat("/proc/", id, "/comm"));
+    name.resize(std::min(name.size(), name.find('\n')));
+    ancestors.push_back(
+        {.name = name,
+         .output = OutputOf(id),
+         .words = absl::StrSplit(
+             ReadFile(absl::StrCat("/proc/", id, "/cmdline")), '\0')});
+  }
+  return ancestors;
+}
+
+}  // namespace
+
+bool LauncherShows(const std::string& output,
+                   const std::vector<Ancestor>& ancestors) {
+  // Scripts around the program pass their own output on to it. Where it has
+  // another one ("| tee log"), what is met first is no launcher.
+  auto one = std::find_if(
+      ancestors.begin(), ancestors.end(),
+      [&](const Ancestor& process) { return process.output != output; });
+  const Ancestor* launcher = nullptr;
+  for (; one != ancestors.end() && IsLauncher(*one); ++one) launcher = &*one;
+  return launcher != nullptr && IsTerminal(launcher->output) &&
+         std::none_of(launcher->words.begin(), launcher->words.end(),
+                      ChangesOutput);
+}
+
+std::string StreamIdentity(int descriptor) {
+  struct stat status = {};
+  if (fstat(descriptor, &status) != 0) return "";
+  return absl::StrCat(status.st_dev, ":", status.st_ino);
+}
+
+bool OutputIsOnTerminal() {
+  if (!kIsLaunched) return isatty(STDOUT_FILENO) != 0;
+  const std::optional<std::string> told =
+      base::ProcessEnvironment().get(base::kTerminalVariable);
+  if (told.has_value() && *told == StreamIdentity(STDOUT_FILENO)) return true;
+  return LauncherShows(OutputOf("self"), AncestorsOfThis());
+}
+
+}  // namespace hvdlite::support

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Checks what each file of the source tree includes; see CONTRIBUTING.md.
+
+usage: include_rules.py ROOT [COMPILE_COMMANDS]
+prints one line per violation, status 1 if any. COMPILE_COMMANDS, a build's
+compile_commands.json, says which files are compiled with LibTorch.
+"""
+
+import json
+import os
+import re
+import sys
+
+# A folder includes itself and the folders before it; so do the parts of one.
+LAYERS = ["base", "timeline", "collective", "negotiation", "torch_plugin", "trainers"]
+PARTS = {"negotiation": ["protocol", "channel", "engine", "explain", "world"]}
+PUBLIC_HEADERS = "torch_plugin/include/"
+# The one that lies lower, since it needs neither LibTorch nor any other.
+CONFIG_HEADERS = "base/config/include/"
+CONFIG = "hvdlite/config.h"
+# The public header for programs that have MPI themselves; for one file.
+MPI_PUBLIC = "hvdlite/mpi.h"
+MPI_PUBLIC_FILE = "torch_plugin/state/mpi.cc"
+# What programs share, and the folders of programs. A program includes itself and the layers, or
+# what is listed for it.
+SUPPORT = "support"
+PROGRAMS = ["tools", "bench", "studies"]
+NARROW = {"tools/timeline_viewer": ["base", "timeline", SUPPORT]}
+# Not moved yet.
+PENDING = {("tools/hvdliterun", "tools/timeline_viewer"), ("tools/scaling_sweep", "tools/scale_sim")}
+# The programs that users read to write their own.
+TRAINER = re.compile(r"trainers/train_\w+\.cc$")
+# Folders that are one component: what is confined may be in headers that they share.
+TOGETHER = [("negotiation/protocol", "negotiation/engine")]
+# Kept out of headers that another folder includes.
+CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|hwy/.*|nlohmann/.*)$|\.pb\.h$")
+TORCH = re.compile(r"^(torch|ATen|c10)/")
+PROTOBUF = re.compile(r"\.pb\.h$|^google/protobuf/")
+# An argument of a compiler that has LibTorch's headers in its path.
+TORCH_PATH = re.compile(r"/torch/csrc/api/include[\"']?(\s|$)")
+STANDARD = re.compile(r"^[a-z_0-9]+$")  # <vector>, <cstdint>
+GETENV_FILE = "base/environment.cc"
+# Their names are in one table, so that all ask for the same.
+LAUNCHER_VARIABLE = re.compile(
+    r'"(OMPI_COMM_WORLD_[A-Z_]+|PMI_(?:LOCAL_)?(?:RANK|SIZE)|PALS_[A-Z_]+|MPI_LOCAL(?:RANKID|NRANKS)'
+    r'|PMIX_RANK|PLE_RANK_ON_NODE|SLURM_(?:PROCID|LOCALID|STEP_NUM_TASKS))"'
+)
+LAUNCHER_FILE = "base/launcher_environment.cc"
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+GETENV = re.compile(r"\b(secure_)?getenv\b")
+
+
+def without_comments(text):
+    """The text less comments; string literals stay."""
+    return COMMENT.sub(lambda m: m.group(0) if m.group(0)[0] == '"' else " ", text)
+
+
+def source_files(root):
+    """Paths, relative to root, of the C++ files of the project's folders."""
+    for top in LAYERS + [SUPPORT] + PROGRAMS + ["tests"]:
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in names:
+                if name.endswith((".h", ".cc")):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def resolve(included, includer, files):
+    """The project's file that an include line names, or None."""
+    beside = os.path.join(os.path.dirname(includer), included)
+    for path in (included, PUBLIC_HEADERS + included, CONFIG_HEADERS + included, beside):
+        if os.path.normpath(path) in files:
+            return os.path.normpath(path)
+    return None
+
+
+def part_of(path):
+    """The layer or program that a path or an include line belongs to, or None."""
+    parts = path.split("/")
+    if parts[0] == "hvdlite":
+        return "base" if path == CONFIG else "torch_plugin"
+    if parts[0] in PROGRAMS and len(parts) > 2:
+        return "/".join(parts[:2])
+    return parts[0] if parts[0] in LAYERS + [SUPPORT] + PROGRAMS else None
+
+
+def allowed_parts(part):
+    """The parts that one may include."""
+    if part == SUPPORT:
+        return ["base", SUPPORT]
+    if part not in LAYERS:
+        return NARROW.get(part, LAYERS + [SUPPORT]) + [part]
+    below = LAYERS[: LAYERS.index(part) + 1]
+    return below + [SUPPORT] if part == "trainers" else below
+
+
+def check_layers(path, included):
+    part, other = part_of(path), part_of(included)
+    if part is None:
+        return
+    allowed = allowed_parts(part)
+    if other and other not in allowed and (part, other) not in PENDING:
+        yield f"{path}: includes {included}; may include only {', '.join(allowed)}"
+    order = PARTS.get(part, []) if other == part else []
+    own, theirs = (name.split("/")[1] for name in (path, included)) if order else ("", "")
+    if own in order and theirs in order and order.index(own) < order.index(theirs):
+        yield f"{path}: includes {included}; {theirs} comes after {own}"
+    if (TRAINER.match(path) and other not in (None, "trainers", SUPPORT)
+            and not included.startswith(("hvdlite/", PUBLIC_HEADERS))):
+        yield f"{path}: includes {included}; a trainer, like its users', knows public headers alone"
+    if TORCH.match(included) and "torch_plugin" not in allowed:
+        yield f"{path}: includes {included}; only torch_plugin and trainers know LibTorch"
+
+
+def component_of(path):
+    """The folder, or what it is a part of: a tool, or folders that are one."""
+    folder = os.path.dirname(path)
+    if folder.split("/")[0] in PROGRAMS:
+        return "/".join(folder.split("/")[:2])
+    return next((folders[0] for folders in TOGETHER if folder in folders), folder)
+
+
+def check_public_header(path, included):
+    if not path.startswith((PUBLIC_HEADERS, CONFIG_HEADERS)):
+        if included == MPI_PUBLIC and path != MPI_PUBLIC_FILE and not path.startswith("tests/"):
+            yield f"{path}: includes {MPI_PUBLIC}, which includes mpi.h; only {MPI_PUBLIC_FILE} does"
+        return
+    if path == PUBLIC_HEADERS + MPI_PUBLIC and included == "mpi.h":
+        return
+    if included == MPI_PUBLIC:
+        yield f"{path}: includes {MPI_PUBLIC}; a program that does not ask for it needs no MPI"
+    if not (TORCH.match(included) or STANDARD.match(included) or included.startswith("hvdlite/")):
+        yield f"{path}: is installed, and includes {included}; only LibTorch, std and hvdlite/ will be there"
+
+
+def shared_headers(includes, files):
+    """Headers that a file of another component sees, directly or through others.
+
+    Maps each to the file of another component that started it. Tests and the scale
+    simulator are left out: they look inside.
+    """
+    seen = {}
+    for includer in includes:
+        if includer.startswith(("tests/", "tools/scale_sim/")):
+            continue
+        stack = [
+            header
+            for header in (resolve(i, includer, files) for i in includes[includer])
+            if header and component_of(header) != component_of(includer)
+        ]
+        while stack:
+            header = stack.pop()
+            if header not in seen:
+                seen[header] = includer
+                stack += filter(None, (resolve(i, header, files) for i in includes.get(header, [])))
+    return seen
+
+
+def protobuf_of(path, includes, files):
+    """The first Protobuf header that a file includes, directly or through others, or None."""
+    seen = {path}
+    stack = [path]
+    while stack:
+        includer = stack.pop()
+        for included in includes.get(includer, []):
+            if PROTOBUF.search(included):
+                return included
+            header = resolve(included, includer, files)
+            if header and header not in seen:
+                seen.add(header)
+                stack.append(header)
+    return None
+
+
+def check_compilation(path, command, includes, files):
+    """PyTorch's packages hold the headers of a Protobuf that is not the one of protoc."""
+    if not TORCH_PATH.search(command):
+        return
+    header = path if path.endswith(".pb.cc") else protobuf_of(path, includes, files)
+    if header:
+        yield (f"{path}: includes {header}, and is compiled with LibTorch's headers in its path, which may be "
+               "those of another Protobuf; move what needs Protobuf to a library without LibTorch")
+
+
+def sources_of(source):
+    """The source, or those that a unity build compiles as this one."""
+    if "/Unity/unity_" not in source:
+        return [source]
+    with open(source, encoding="utf-8") as file:
+        return re.findall(r'^#include "(.*)"$', file.read(), re.MULTILINE)
+
+
+def violations(root, commands=()):
+    """All violations in the tree below root, as sorted lines of text.
+
+    commands: the entries of a compile_commands.json.
+    """
+    texts = {}
+    for path in source_files(root):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            texts[path] = without_comments(file.read())
+    files = set(texts)
+    includes = {path: INCLUDE.findall(text) for path, text in texts.items()}
+    found = []
+    for path, lines in includes.items():
+        for included in lines:
+            found += check_layers(path, included)
+            found += check_public_header(path, included)
+    for header, includer in shared_headers(includes, files).items():
+        for included in includes[header]:
+            if header == PUBLIC_HEADERS + MPI_PUBLIC:
+                continue
+            if CONFINED.search(included):
+                found.append(
+                    f"{header}: includes {included}, and is itself included from another folder "
+                    f"({includer}); move that include into a .cc or a header of this folder only"
+                )
+    for path, text in texts.items():
+        if path != GETENV_FILE and GETENV.search(text):
+            found.append(f"{path}: calls getenv; only {GETENV_FILE} does (base::ProcessEnvironment)")
+        name = LAUNCHER_VARIABLE.search(text)
+        if name and path != LAUNCHER_FILE and not path.startswith("tests/"):
+            found.append(f"{path}: names a launcher's variable, {name.group(1)}; only {LAUNCHER_FILE} does")
+    for entry in commands:
+        for source in sources_of(os.path.join(entry["directory"], entry["file"])):
+            found += check_compilation(os.path.relpath(source, root), entry["command"], includes, files)
+    return sorted(set(found))
+
+
+def main(arguments):
+    if len(arguments) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 2
+    commands = []
+    if len(arguments) == 3:
+        with open(arguments[2], encoding="utf-8") as file:
+            commands = json.load(file)
+    found = violations(arguments[1], commands)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,376 @@
+#include "support/child_process.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
+#include "tests/testing/fakes/sweep_folder.h"
+
+namespace hvdlite::support {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+struct SeenChild {
+  ChildEnd end;
+  std::string output;
+  std::string errors;
+};
+
+SeenChild RunChildShell(const std::string& script,
+                        ChildOptions options = {.command = {},
+                                                .environment = {},
+                                                .output = Stream::kPipe}) {
+  SeenChild seen;
+  options.command = {"sh", "-c", script};
+  options.environment = {"PATH=/usr/bin:/bin", "PROBE=here"};
+  options.errors = Stream::kPipe;
+  options.on_output = [&](absl::string_view text) {
+    absl::StrAppend(&seen.output, text);
+  };
+  options.on_errors = [&](absl::string_view text) {
+    absl::StrAppend(&seen.errors, text);
+  };
+  const auto end = RunChild(options);
+  EXPECT_TRUE(end.ok()) << end.status();
+  seen.end = end.value_or(ChildEnd());
+  return seen;
+}
+
+TEST(ChildTest, OutputEnvironmentAndExitCodeArrive) {
+  const SeenChild seen = RunChildShell("echo $PROBE; echo there >&2; exit 5");
+  EXPECT_EQ(seen.output, "here\n");
+  EXPECT_EQ(seen.errors, "there\n");
+  EXPECT_EQ(seen.end.exit_code, 5);
+}
+
+TEST(ChildTest, ASignalIs128AndItsNumber) {
+  EXPECT_EQ(RunChildShell("kill -KILL $$").end.exit_code, 128 + SIGKILL);
+}
+
+TEST(ChildTest, MuchOutputArrivesWhole) {
+  const SeenChild seen = RunChildShell(
+      "i=0; while [ $i -lt 20000 ]; do echo $i; "
+      "i=$((i+1)); done");
+  EXPECT_EQ(std::count(seen.output.begin(), seen.output.end(), '\n'), 20000);
+  EXPECT_THAT(seen.output, ::testing::EndsWith("\n19999\n"));
+}
+
+TEST(ChildTest, ATerminalPassesBytesAsTheyAre) {
+  const SeenChild seen = RunChildShell(
+      "test -t 1 && printf 'a\\nb'",
+      {.command = {}, .environment = {}, .output = Stream::kTerminal});
+  EXPECT_EQ(seen.end.exit_code, 0);
+  EXPECT_EQ(seen.output, "a\nb");
+}
+
+TEST(ChildTest, WhoHoldsTheStreamOpenDoesNotHoldUpTheEnd) {
+  const SeenChild seen = RunChildShell("sleep infinity & echo $!");
+  EXPECT_EQ(seen.end.exit_code, 0);
+  kill(std::stoi(seen.output), SIGKILL);
+}
+
+TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
+  ChildOptions options = {.command = {},
+                          .environment = {},
+                          .own_group = true,
+                          .output = Stream::kPipe};
+  bool sent = false;
+  SeenChild seen;
+  options.command = {"sh", "-c",
+                     "sleep infinity >/dev/null & "
+                     "trap 'kill $!; echo got; exit 7' USR1; echo ready; wait"};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.on_output = [&](absl::string_view text) {
+    absl::StrAppend(&seen.output, text);
+    if (!sent && seen.output == "ready\n") {
+      sent = true;
+      kill(getpid(), SIGUSR1);
+    }
+  };
+  const auto end = RunChild(options);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 7);
+  EXPECT_EQ(seen.output, "ready\ngot\n");
+  EXPECT_EQ(end->ended_by_signal, 0) << "SIGUSR1 ends nothing";
+}
+
+TEST(ChildTest, ASignalThatIsIgnoredStaysIgnored) {
+  const sighandler_t former = signal(SIGHUP, SIG_IGN);  // as nohup does
+  ChildOptions options = {.command = {},
+                          .environment = {},
+                          .own_group = true,
+                          .output = Stream::kPipe};
+  options.command = {"sh", "-c",
+                     "trap 'exit 7' USR1; echo ready; "
+                     "while true; do sleep 0.01; done"};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.on_output = [](absl::string_view) {
+    kill(getpid(), SIGHUP);
+    kill(getpid(), SIGUSR1);
+  };
+  const auto end = RunChild(options);
+  signal(SIGHUP, former);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->ended_by_signal, 0);
+  EXPECT_EQ(end->exit_code, 7);
+}
+
+TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
+  ChildOptions options = {.command = {},
+                          .environment = {},
+                          .own_group = true,
+                          .output = Stream::kPipe};
+  int grandchild = 0;
+  options.command = {"sh", "-c",
+                     "(trap '' TERM; exec sleep infinity) >/dev/null & "
+                     "echo $!; exec sleep infinity"};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.on_output = [&](absl::string_view text) {
+    grandchild = std::stoi(std::string(text));
+    kill(getpid(), SIGTERM);
+  };
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // its orphans are this process's to see
+  const auto end = RunChild(options);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->ended_by_signal, SIGTERM);
+  EXPECT_EQ(end->exit_code, 128 + SIGTERM);
+  int status = 0;
+  EXPECT_EQ(waitpid(grandchild, &status, 0), grandchild);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+// Without a pipe for signals, too.
+TEST(ChildTest, WhatTakesTooLongIsEnded) {
+  const SeenChild seen =
+      RunChildShell("exec sleep infinity", {.command = {},
+                                            .environment = {},
+                                            .output = Stream::kPipe,
+                                            .limit = absl::Milliseconds(50)});
+  EXPECT_TRUE(seen.end.timed_out);
+  EXPECT_EQ(seen.end.exit_code, 128 + SIGTERM);
+}
+
+TEST(ChildTest, WhatCannotBeStartedIsNamed) {
+  const auto end =
+      RunChild({.command = {"/no/such/program"}, .environment = {}});
+  EXPECT_EQ(end.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(end.status().message()),
+              HasSubstr("/no/such/program"));
+}
+
+TEST(ChildTest, AnErrorBeforeTheProgramStartsItNot) {
+  const auto end =
+      RunChild({.command = {"true"}, .environment = {}, .before_exec = [] {
+                  return absl::InternalError("no binding");
+                }});
+  EXPECT_THAT(std::string(end.status().message()), HasSubstr("no binding"));
+}
+
+TEST(CaptureTest, TheEnvironmentIsThisOneWithChanges) {
+  const auto output =
+      CaptureOutput({"sh", "-c", "echo $A; test -n \"$PATH\""}, {{"A", "b"}});
+  ASSERT_TRUE(output.ok()) << output.status();
+  EXPECT_EQ(output->status, 0);
+  EXPECT_EQ(output->text, "b\n");
+}
+
+TEST(CaptureTest, OutputAndErrorsAreTakenTogether) {
+  const auto output = CaptureOutput({"sh", "-c", "echo a; echo b >&2; exit 3"});
+  ASSERT_TRUE(output.ok()) << output.status();
+  EXPECT_EQ(output->status, 3);
+  EXPECT_THAT(output->text, HasSubstr("a\n"));
+  EXPECT_THAT(output->text, HasSubstr("b\n"));
+}
+
+class LoggedChildTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<ChildEnd> RunChildShell(
+      const std::string& script, absl::Duration limit = absl::Hours(1),
+      absl::Duration grace = absl::Seconds(60)) {
+    return RunChild({.command = {"sh", "-c", script},
+                     .environment = {"PATH=/usr/bin:/bin", "A=b"},
+                     .own_group = true,
+                     .signal_on_death = SIGTERM,
+                     .log_file = folder_ / "log",
+                     .limit = limit,
+                     .grace = grace,
+                     .stop = &stop_});
+  }
+  // Of a process that runs a child, gets SIGINT, and stands still until the
+  // child has ended with `code`: 0 if it `is_right`.
+  template <typename IsRight>
+  int StatusOfInterrupted(int code, const IsRight& is_right) {
+    const pid_t runner = fork();
+    if (runner == 0) {
+      const auto end = RunChildShell(
+          "kill -STOP $PPID; kill -INT $PPID; (until grep -q '^State:.*Z' "
+          "/proc/$$/status; do :; done; kill -CONT $PPID) & exit " +
+          std::to_string(code));
+      _exit(end.ok() && is_right(*end) ? 0 : 1);
+    }
+    int status = -1;
+    if (runner > 0) waitpid(runner, &status, 0);
+    return status;
+  }
+  std::string Log() {
+    std::stringstream text;
+    text << std::ifstream(folder_ / "log").rdbuf();
+    return text.str();
+  }
+
+  const scaling_sweep::SweepFolder folder_;
+  SignalPipe stop_;
+};
+
+TEST_F(LoggedChildTest, TellsExitCodeAndKeepsWhatWasWritten) {
+  const auto end = RunChildShell("echo out; echo $A >&2; cat; exit 3");
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 3);
+  EXPECT_FALSE(end->timed_out);
+  EXPECT_EQ(Log(), "out\nb\n");
+}
+
+TEST_F(LoggedChildTest, ASignalsEndIsSeenAsShellsDo) {
+  EXPECT_EQ(RunChildShell("kill -9 $$")->exit_code, 137);
+}
+
+TEST_F(LoggedChildTest, WhatTakesTooLongEndsWithItsWholeGroup) {
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  // Both hold the pipe's writing end: there is an end of the file for us only
+  // when both are gone. The one in the background does not heed SIGTERM.
+  const base::Descriptor reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK));
+  const auto end = RunChildShell(
+      "exec 3>'" + fifo +
+          "'; (trap '' TERM; exec tail -f /dev/null) & exec tail -f /dev/null",
+      /*limit=*/absl::Milliseconds(300));
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_TRUE(end->timed_out);
+  EXPECT_EQ(end->exit_code, 128 + SIGTERM);
+  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);  // blocks until all are gone
+  char byte;
+  EXPECT_EQ(read(reader.get(), &byte, 1), 0);
+}
+
+TEST_F(LoggedChildTest, WhoDoesNotHeedSigtermIsKilledAfterTheGrace) {
+  // What is ignored here is ignored by children from their beginning.
+  signal(SIGTERM, SIG_IGN);
+  const auto end = RunChildShell("exec tail -f /dev/null",
+                                 /*limit=*/absl::Milliseconds(20),
+                                 /*grace=*/absl::Milliseconds(20));
+  signal(SIGTERM, SIG_DFL);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 128 + SIGKILL);
+}
+
+TEST_F(LoggedChildTest, AStopSignalEndsTheRunAndIsTold) {
+  raise(SIGINT);  // is kept until somebody looks
+  const auto end = RunChildShell("exec tail -f /dev/null");
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->ended_by_signal, SIGINT);
+  EXPECT_EQ(end->exit_code, 128 + SIGTERM);
+}
+
+TEST_F(LoggedChildTest, AStopSignalIsToldThoughTheChildEndedFirst) {
+  EXPECT_EQ(StatusOfInterrupted(/*code=*/3,
+                                [](const ChildEnd& end) {
+                                  return end.ended_by_signal == SIGINT &&
+                                         end.exit_code == 3;
+                                }),
+            0);
+}
+
+TEST_F(LoggedChildTest, AfterASuccessTheNextRunIsInterrupted) {
+  EXPECT_EQ(StatusOfInterrupted(/*code=*/0,
+                                [this](const ChildEnd& end) {
+                                  return end.ended_by_signal == 0 &&
+                                         stop_.Next() == SIGINT;
+                                }),
+            0);
+}
+
+TEST_F(LoggedChildTest, QuitIsAStopSignal) {
+  raise(SIGQUIT);
+  const auto end = RunChildShell("exec tail -f /dev/null");
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->ended_by_signal, SIGQUIT);
+}
+
+TEST_F(LoggedChildTest, TheChildDoesNotOutliveThisProcess) {
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const pid_t runner = fork();
+  if (runner == 0) {
+    (void)RunChildShell("exec 3>'" + fifo +
+                        "'; echo $$ >&3; exec tail -f /dev/null");
+    _exit(0);
+  }
+  ASSERT_GT(runner, 0);
+  const base::Descriptor reader(open(fifo.c_str(), O_RDONLY));
+  char text[32] = {};
+  ASSERT_GT(read(reader.get(), text, sizeof text - 1), 0);
+  kill(runner, SIGKILL);
+  ASSERT_EQ(waitpid(runner, nullptr, 0), runner);
+  pollfd writer = {reader.get(), POLLIN, 0};  // its end hangs up
+  EXPECT_EQ(poll(&writer, 1, /*timeout=*/10000), 1);
+  if (writer.revents == 0) kill(static_cast<pid_t>(std::stol(text)), SIGKILL);
+}
+
+TEST_F(LoggedChildTest, ChildrenCanBeStoppedByTheSignalsThatAreKeptHere) {
+  // The mask of this thread is not theirs.
+  EXPECT_EQ(RunChildShell("kill -INT $$; exit 5")->exit_code, 128 + SIGINT);
+}
+
+TEST_F(LoggedChildTest, ALogThatCannotBeWrittenIsNamed) {
+  const auto end = RunChild({.command = {"true"},
+                             .environment = {},
+                             .log_file = folder_ / "none/log",
+                             .stop = &stop_});
+  EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(end.status().message()), HasSubstr("none/log"));
+}
+
+TEST(ChildProcessTest, GivesItsOutputAndExitCode) {
+  ChildProcess child("/bin/sh", {"sh", "-c", "echo $NAME; exit 3"},
+                     {"NAME=value"});
+  std::array<char, 16> buffer;
+  EXPECT_EQ(read(child.output(), buffer.data(), buffer.size()), 6);
+  EXPECT_EQ(std::string(buffer.data(), 6), "value\n");
+  EXPECT_EQ(read(child.error(), buffer.data(), buffer.size()), 0);
+  EXPECT_EQ(child.Wait(), 3);
+}
+
+TEST(ChildProcessTest, DiesOfSignalsThatItsParentCatches) {
+  const SignalPipe signals;
+  ChildProcess child("/bin/sh", {"sh", "-c", "echo; while :; do :; done"}, {});
+  char newline = 0;
+  EXPECT_EQ(read(child.output(), &newline, 1), 1);  // it runs
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 128 + SIGTERM);
+}
+
+TEST(ChildProcessTest, ProgramThatCannotBeStartedIsNamed) {
+  EXPECT_THAT([] { ChildProcess("/nonexistent/program", {"program"}, {}); },
+              ThrowsMessage<std::runtime_error>(
+                  HasSubstr("cannot start /nonexistent/program")));
+}
+
+}  // namespace
+}  // namespace hvdlite::support

@@ -1,0 +1,102 @@
+#include "support/output_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "support/input_error.h"
+#include "tests/testing/fakes/test_files.h"
+
+namespace hvdlite::support {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class OutputFileTest : public ::testing::Test {
+ protected:
+  static std::string Check(const std::vector<Output>& outputs, bool overwrite,
+                           const std::vector<std::string>& inputs = {}) {
+    return std::string(CheckOutputs(outputs, overwrite, inputs).message());
+  }
+
+  const timeline::TemporaryFolder folder_;
+  const std::string file_ = folder_.File("file");
+};
+
+TEST_F(OutputFileTest, AFileThatExistsNeedsOverwrite) {
+  EXPECT_EQ(Check({{"--report", file_}}, false), "");
+  EXPECT_FALSE(std::filesystem::exists(file_));
+  timeline::WriteFile(file_, "old");
+  EXPECT_TRUE(absl::IsAlreadyExists(CheckOutputs({{"--report", file_}}, false)));
+  EXPECT_THAT(Check({{"--report", file_}}, false),
+              AllOf(HasSubstr(file_), HasSubstr("--report"),
+                    HasSubstr("--overwrite"), HasSubstr("another file")));
+  EXPECT_THAT(Check({{"--a", file_, false, "--resume continues it"}}, false),
+              HasSubstr("--resume continues it, --overwrite"));
+  EXPECT_EQ(Check({{"--report", file_}}, true), "");
+  EXPECT_EQ(Check({{"--report", file_, /*may_exist=*/true}}, false), "");
+  EXPECT_THROW(RequireOutputs({{"--report", file_}}, false), InputError);
+}
+
+TEST_F(OutputFileTest, ALinkExistsWhereverItLeads) {
+  std::filesystem::create_symlink(folder_.File("none"), file_);
+  EXPECT_THAT(Check({{"--report", file_}}, false), HasSubstr("it exists"));
+}
+
+TEST_F(OutputFileTest, AnInputIsNeverReplaced) {
+  timeline::WriteFile(file_, "input");
+  const std::string symbolic = folder_.File("symbolic");
+  const std::string hard = folder_.File("hard");
+  std::filesystem::create_symlink(file_, symbolic);
+  std::filesystem::create_hard_link(file_, hard);
+  for (const std::string& output : {file_, symbolic, hard}) {
+    EXPECT_THAT(Check({{"-o", output}}, true, {file_}),
+                AllOf(HasSubstr("this command reads"),
+                      HasSubstr("name another file")))
+        << output;
+    // A folder stands for what is in it.
+    EXPECT_THAT(Check({{"-o", output}}, true, {folder_.File("")}),
+                HasSubstr("this command reads"));
+  }
+  EXPECT_EQ(Check({{"-o", folder_.File("new")}}, false, {folder_.File("")}), "");
+}
+
+TEST_F(OutputFileTest, TwoOutputsAreNotOneFile) {
+  EXPECT_THAT(Check({{"--json", file_}, {"--html", folder_.File("./file")}},
+                    true),
+              AllOf(HasSubstr("(--html)"), HasSubstr("--json writes")));
+  EXPECT_EQ(Check({{"--json", "/dev/null"}, {"--html", "/dev/null"}}, false),
+            "");
+}
+
+TEST_F(OutputFileTest, StreamsAreAlwaysFine) {
+  for (const char* stream : {"", "-", "/dev/stdout", "/dev/null"}) {
+    EXPECT_EQ(Check({{"--json", stream}}, false), "") << stream;
+  }
+}
+
+TEST_F(OutputFileTest, WhatCannotBeWrittenIsKnownBefore) {
+  EXPECT_THAT(Check({{"--json", folder_.File("")}}, true),
+              HasSubstr("it is a directory"));
+  EXPECT_THAT(Check({{"--json", folder_.File("none/file")}}, true),
+              HasSubstr("No such file or directory"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.File("")));
+}
+
+TEST_F(OutputFileTest, WritesAllOfATextOrNothing) {
+  WriteFile(file_, "new");
+  std::ifstream file(file_);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "new");
+  EXPECT_THROW(WriteFile(folder_.File(""), "new"), InputError);
+  EXPECT_THROW(WriteFile(folder_.File("none/file"), "new"), InputError);
+  WriteFile("/dev/null", "new");
+}
+
+}  // namespace
+}  // namespace hvdlite::support

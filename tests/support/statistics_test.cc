@@ -1,0 +1,156 @@
+#include "support/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace hvdlite::support {
+namespace {
+
+TEST(QuantileTest, LiesBetweenNeighbours) {
+  EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 0.5), 3.5);
+  EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 0), 1);
+  EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 1), 10);
+  EXPECT_DOUBLE_EQ(Quantile({0, 100}, 0.99), 99);
+  EXPECT_DOUBLE_EQ(Quantile({7}, 0.99), 7);
+}
+
+TEST(QuantileTest, AgreesWithNumpysPercentile) {
+  EXPECT_DOUBLE_EQ(Quantile({40, 15, 50, 20, 35}, 0.4), 29);
+  EXPECT_DOUBLE_EQ(Quantile({40, 15, 50, 20, 35}, 0.8), 42);
+  EXPECT_DOUBLE_EQ(Quantile({40, 15, 50, 20, 35}, 0.9), 46);
+}
+
+TEST(MedianTest, IsTheMiddleOrTheMeanOfTheTwoInTheMiddle) {
+  EXPECT_EQ(Median({3, 1, 2}), 2);
+  EXPECT_EQ(Median({4, 1, 3, 2}), 2.5);
+}
+
+TEST(QuantileTest, NoSamplesAreAnError) {
+  EXPECT_THROW(Quantile({}, 0.5), std::invalid_argument);
+}
+
+TEST(StudentTest, AgreesWithPublishedTables) {
+  EXPECT_NEAR(StudentT975(1), 12.706, 1e-3);
+  EXPECT_NEAR(StudentT975(10), 2.228, 1e-3);
+  EXPECT_NEAR(StudentT975(11), 2.201, 1e-3);
+  EXPECT_NEAR(StudentT975(20), 2.086, 1e-3);
+  EXPECT_NEAR(StudentT975(120), 1.980, 1e-3);
+}
+
+TEST(SampleStatisticsTest, StatisticsHaveThePopulationsStandardDeviation) {
+  // Mean 5, squared distances 9 1 1 1 0 0 4 16: their mean is 4.
+  const Summary statistics = Summarise({2, 4, 4, 4, 5, 5, 7, 9});
+  EXPECT_EQ(statistics.mean, 5);
+  EXPECT_EQ(statistics.samples, 8);
+  EXPECT_EQ(statistics.max, 9);
+  EXPECT_EQ(statistics.min, 2);
+  EXPECT_EQ(statistics.sd, 2);
+  EXPECT_EQ(statistics.range(), 7);
+}
+
+TEST(SampleStatisticsTest, StandardDeviationOfCloseLargeValuesIsExact) {
+  EXPECT_EQ(Summarise({1e9 + 1, 1e9 - 1}).sd, 1);
+}
+
+TEST(SampleStatisticsTest, SampleStandardDeviationDividesByOneLess) {
+  EXPECT_DOUBLE_EQ(SampleStandardDeviation({2, 4, 4, 4, 5, 5, 7, 9}),
+                   std::sqrt(32.0 / 7));
+}
+
+TEST(SampleStatisticsTest, StandardErrorFallsWithTheRootOfTheCount) {
+  EXPECT_DOUBLE_EQ(StandardError({2, 4, 4, 4, 5, 5, 7, 9}), 2 / std::sqrt(8.0));
+}
+
+TEST(SampleStatisticsTest, MedianAbsoluteDeviationIgnoresAnOutlier) {
+  // Median 2; distances 1 1 0 0 2 4 98.
+  EXPECT_EQ(MedianAbsoluteDeviation({1, 1, 2, 2, 4, 6, 100}), 1);
+  // Median 2.5; distances 1.5 0.5 0.5 1.5.
+  EXPECT_EQ(MedianAbsoluteDeviation({1, 2, 3, 4}), 1);
+  EXPECT_DOUBLE_EQ(Jitter({1, 1, 2, 2, 4, 6, 100}), 1.4826);
+}
+
+TEST(SampleStatisticsTest, TooFewObservationsAreRefused) {
+  EXPECT_THROW(Summarise({}), std::invalid_argument);
+  EXPECT_THROW(SampleStandardDeviation({1}), std::invalid_argument);
+  EXPECT_THROW(StandardError({}), std::invalid_argument);
+  EXPECT_THROW(Jitter({}), std::invalid_argument);
+}
+
+TEST(BootstrapTest, IsTheSameForTheSameSeed) {
+  const std::vector<double> samples = {1, 2, 4, 8, 16};
+  EXPECT_EQ(MedianInterval(samples, 3)->low, MedianInterval(samples, 3)->low);
+  EXPECT_EQ(EstimateRatio({samples}, 3).interval->high,
+            EstimateRatio({samples}, 3).interval->high);
+  EXPECT_FALSE(MedianInterval({1}, 3).has_value());
+}
+
+// How often intervals hold the truth: a plain percentile interval of five
+// pairs holds it in about 84 % of cases.
+TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
+  std::mt19937_64 random(7);
+  constexpr int kTrials = 400;
+  int held = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> ratios(5);
+    for (double& ratio : ratios) {
+      double sum = 0;  // of twelve uniform ones: nearly normal
+      for (int i = 0; i < 12; ++i) {
+        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
+      }
+      ratio = std::exp(0.05 * (sum - 6));
+    }
+    const Interval interval = *EstimateRatio({ratios}, 1).interval;
+    held += interval.low <= 1 && 1 <= interval.high;
+  }
+  EXPECT_GE(held, 0.92 * kTrials);
+  EXPECT_LE(held, 0.985 * kTrials);
+}
+
+TEST(BootstrapTest, IntervalsOfTwoMediansHoldTheTruthAsOftenAsTheySay) {
+  std::mt19937_64 random(7);
+  const auto draw = [&](size_t count) {
+    std::vector<double> values(count);
+    for (double& value : values) {
+      double sum = 0;
+      for (int i = 0; i < 12; ++i) {
+        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
+      }
+      value = std::exp(0.05 * (sum - 6));
+    }
+    return values;
+  };
+  for (const auto& [few, more] : {std::pair(2, 2), {2, 8}, {3, 3}, {5, 5}}) {
+    constexpr int kTrials = 200;
+    int held = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const Interval interval = *MedianRatioInterval(draw(more), draw(few), 1);
+      held += interval.low <= 1 && 1 <= interval.high;
+    }
+    EXPECT_GE(held, 0.89 * kTrials) << few << " and " << more;
+  }
+}
+
+TEST(BootstrapTest, TheRatioOfTwoMediansHasAnIntervalAroundIt) {
+  const Interval interval =
+      *MedianRatioInterval({180, 200, 220}, {90, 100, 110}, 1);
+  EXPECT_LT(interval.low, 180.0 / 110);
+  EXPECT_GT(interval.high, 220.0 / 90);
+  EXPECT_NEAR(interval.low * interval.high, 4, 0.2);  // 2 in their middle
+  EXPECT_FALSE(MedianRatioInterval({1}, {1, 2}, 1).has_value());
+  EXPECT_FALSE(MedianRatioInterval({1, 2}, {1}, 1).has_value());
+}
+
+TEST(BootstrapTest, ConfigurationsWeighTheSameWhateverTheirNumberOfPairs) {
+  const RatioEstimate estimate =
+      EstimateRatio({{2, 2, 2, 2, 2, 2}, {0.5, 0.5}}, 1);
+  EXPECT_NEAR(estimate.ratio, 1, 1e-12);
+  EXPECT_NEAR(estimate.interval->low, 1, 1e-12);
+}
+
+}  // namespace
+}  // namespace hvdlite::support

@@ -1,8 +1,0 @@
-// What stands in for the modes that need LibTorch in a build without it.
-#include "tools/hvdlite_bench/mode.h"
-
-namespace hvdlite::tools {
-
-std::vector<Mode> TorchModes() { return {}; }
-
-}  // namespace hvdlite::tools
