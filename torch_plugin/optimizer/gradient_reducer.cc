@@ -1,13 +1,17 @@
 #include "torch_plugin/optimizer/gradient_reducer.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "negotiation/world/process_set.h"
 #include "torch_plugin/throw_status.h"
 
@@ -16,6 +20,12 @@ namespace {
 
 // Parameters of which a ParameterSample is made.
 constexpr size_t kNumSampled = 16;
+
+absl::Status SubmissionError(const std::exception& error,
+                             const std::string& name) {
+  return absl::InternalError(absl::StrCat(
+      "gradients could not be submitted as '", name, "': ", error.what()));
+}
 
 }  // namespace
 
@@ -36,54 +46,45 @@ std::shared_ptr<GradientReducer> GradientReducer::Create(
 GradientReducer::GradientReducer(const NamedParameters& parameters,
                                  GradientReducerOptions options)
     : options_(std::move(options)),
-      looks_at_gradients_(options_.world->config().nonfinite_gradients !=
-                          "off"),
       replicas_(*options_.world, parameters,
                 {.name_prefix = options_.name_prefix,
                  .process_set = options_.allreduce.process_set(),
                  .buffers = options_.buffers}),
-      joins_(options_.world->joins()) {
+      steps_(options_.world),
+      finite_(options_.world, options_.name_prefix) {
   for (const auto& [name, tensor] : parameters) {
-    Parameter& parameter = parameters_.emplace_back();
+    GradientParameter& parameter = parameters_.emplace_back();
     parameter.name = name;
     parameter.tensor = tensor;
   }
   in_flight_.reserve(options_.groups.size());
   for (size_t i = 0; i < options_.groups.size(); ++i) {
-    Group& group = groups_.emplace_back();
-    group.members = options_.groups[i];
-    for (const size_t index : group.members) parameters_[index].group = i;
+    const std::vector<size_t>& members = options_.groups[i];
+    for (const size_t index : members) parameters_[index].group = i;
     negotiation::Request request = options_.request;
     request.name = NameInSet(
-        group.members.size() == 1
+        members.size() == 1
             ? absl::StrCat(options_.name_prefix, ".allreduce.",
-                           parameters_[group.members.front()].name)
+                           parameters_[members.front()].name)
             : absl::StrCat(options_.name_prefix, ".grouped_allreduce.", i),
         request.process_set);
-    group.operation =
-        std::make_unique<RepeatedOperation>(options_.world, std::move(request));
+    groups_.push_back(std::make_unique<GradientGroup>(
+        GradientGroup::Options{.world = options_.world,
+                               .allreduce = options_.allreduce,
+                               .request = std::move(request),
+                               .members = members,
+                               .sparse_as_dense = options_.sparse_as_dense}));
   }
 }
 
 absl::Status GradientReducer::MakeArena() {
   NamedParameters parameters;
-  for (const Parameter& parameter : parameters_) {
+  for (const GradientParameter& parameter : parameters_) {
     parameters.emplace_back(parameter.name, parameter.tensor);
   }
-  absl::StatusOr<std::unique_ptr<GradientArena>> arena =
-      GradientArena::Create(*options_.world, parameters, options_.groups);
-  if (arena.ok()) {
-    arena_ = *std::move(arena);
-    return absl::OkStatus();
-  }
-  if (!absl::IsResourceExhausted(arena.status())) return arena.status();
-  arena_.reset();
-  options_.world->logger().Warning(absl::StrCat(
-      "DistributedOptimizer '", options_.name_prefix,
-      "' goes without gradient_as_fusion_view on this rank, which is slower: ",
-      arena.status().message(),
-      "; free memory (shared memory, where the ranks of a node share theirs), "
-      "or set gradient_as_fusion_view(false)"));
+  HVDLITE_ASSIGN_OR_RETURN(
+      arena_, GradientArena::CreateOrWarn(*options_.world, options_.name_prefix,
+                                          parameters, options_.groups));
   return absl::OkStatus();
 }
 
@@ -92,7 +93,7 @@ void GradientReducer::InstallHooks() {
   const std::weak_ptr<GradientReducer> weak = weak_from_this();
   base::MutexLock lock(&mutex_);
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    Parameter& parameter = parameters_[i];
+    GradientParameter& parameter = parameters_[i];
     if (parameter.hooks != nullptr) {
       parameter.hooks->Follow();
     } else if (GradientHooks::CanWatch(parameter.tensor)) {
@@ -115,7 +116,7 @@ void GradientReducer::InstallHooks() {
 void GradientReducer::BeforeAccumulation(size_t index, bool followed) {
   ThrowIfForked();
   base::MutexLock lock(&mutex_);
-  Parameter& parameter = parameters_[index];
+  GradientParameter& parameter = parameters_[index];
   if (parameter.in_flight || parameter.passes >= options_.passes_per_step) {
     ThrowError(absl::StrCat(
         "backward() computes a new gradient for parameter '", parameter.name,
@@ -129,7 +130,7 @@ void GradientReducer::BeforeAccumulation(size_t index, bool followed) {
   CountPass(parameter);
 }
 
-void GradientReducer::CountPass(Parameter& parameter) {
+void GradientReducer::CountPass(GradientParameter& parameter) {
   if (sample_.empty()) {
     const size_t stride = parameters_.size() / kNumSampled + 1;
     for (size_t i = 0; i < parameters_.size(); i += stride) {
@@ -144,12 +145,11 @@ void GradientReducer::CountPass(Parameter& parameter) {
 void GradientReducer::AfterAccumulation(size_t index,
                                         const at::Tensor& accumulated) {
   base::MutexLock lock(&mutex_);
-  Parameter& parameter = parameters_[index];
+  GradientParameter& parameter = parameters_[index];
   if (!std::exchange(parameter.unfollowed, false)) CountPass(parameter);
   // Synchronize() reduces it; its group does not wait for it.
   if (parameter.sparse) return;
-  const Group& group = groups_[parameter.group];
-  for (const size_t member : group.members) {
+  for (const size_t member : groups_[parameter.group]->members()) {
     if (!Complete(parameters_[member])) return;
   }
   parameter.references = ReferencesInHook(parameter.tensor.grad(), accumulated);
@@ -157,14 +157,57 @@ void GradientReducer::AfterAccumulation(size_t index,
   Submit({parameter.group}, Submission::kAsynchronous);
 }
 
-bool GradientReducer::Complete(const Parameter& parameter) const {
+bool GradientReducer::Complete(const GradientParameter& parameter) const {
   if (parameter.unfollowed) return false;
   return parameter.sparse || parameter.passes >= options_.passes_per_step ||
          !parameter.tensor.requires_grad();
 }
 
-bool GradientReducer::Unwatched(const Parameter& parameter) {
-  return parameter.hooks == nullptr && parameter.tensor.requires_grad();
+bool GradientReducer::InFlight(const GradientGroup& group) const {
+  return !group.submitted().empty() &&
+         parameters_[group.submitted().front()].in_flight;
+}
+
+bool GradientReducer::TryLoad(GradientGroup& group) {
+  absl::StatusOr<bool> loaded;
+  try {
+    loaded = group.Load(parameters_, arena_.get(), finite_, steps_.present());
+  } catch (const std::exception& error) {
+    loaded = SubmissionError(error, group.operation().name());
+  }
+  if (!loaded.ok()) KeepFirst(kept_error_, loaded.status());
+  return loaded.ok() && *loaded;
+}
+
+void GradientReducer::Submit(absl::Span<const size_t> groups,
+                             Submission submission) {
+  const at::NoGradGuard no_grad;
+  absl::InlinedVector<size_t, 1> loaded;
+  absl::InlinedVector<RepeatedOperation*, 1> operations;
+  for (const size_t index : groups) {
+    GradientGroup& group = *groups_[index];
+    if (InFlight(group) || !TryLoad(group)) continue;
+    loaded.push_back(index);
+    operations.push_back(&group.operation());
+  }
+  absl::Status status;
+  try {
+    status = RepeatedOperation::Submit(*options_.world, operations,
+                                       steps_.present(), submission);
+  } catch (const std::exception& error) {
+    status = SubmissionError(error, operations.front()->name());
+  }
+  if (!status.ok()) {
+    KeepFirst(kept_error_, status);
+    for (RepeatedOperation* operation : operations) operation->Unload();
+    return;
+  }
+  for (const size_t index : loaded) {
+    in_flight_.push_back(index);
+    for (const size_t member : groups_[index]->submitted()) {
+      parameters_[member].in_flight = true;
+    }
+  }
 }
 
 std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
@@ -177,55 +220,43 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
     in_flight = std::exchange(in_flight_, {});
     operations.reserve(in_flight.size());
     for (const size_t index : in_flight) {
-      operations.push_back(groups_[index].operation.get());
+      operations.push_back(&groups_[index]->operation());
     }
   }
   // Waiting for the last one first marks everything as awaited at once, so that
   // the rest goes in as few batches as possible.
-  std::vector<absl::Status> statuses(operations.size());
+  std::vector<std::pair<size_t, absl::Status>> outcomes;
+  outcomes.reserve(operations.size());
   for (size_t i = operations.size(); i-- > 0;) {
-    statuses[i] = operations[i]->Wait();
+    outcomes.emplace_back(in_flight[i], operations[i]->Wait());
   }
 
   // Ranks submit in different orders, but are to report the same error.
-  std::vector<size_t> order(in_flight.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t left, size_t right) {
-    return in_flight[left] < in_flight[right];
-  });
+  std::sort(outcomes.begin(), outcomes.end(),
+            [](const auto& left, const auto& right) {
+              return left.first < right.first;
+            });
   base::MutexLock lock(&mutex_);
   std::vector<size_t> refused;
-  for (const size_t i : order) {
-    Group& group = groups_[in_flight[i]];
-    group.in_flight = false;
-    for (const size_t member : group.submitted) {
+  for (const auto& [index, outcome] : outcomes) {
+    GradientGroup& group = *groups_[index];
+    for (const size_t member : group.submitted()) {
       parameters_[member].in_flight = false;
     }
-    if (statuses[i].ok()) {
-      TakeResults(group);
-    } else if (absl::StrContains(statuses[i].message(), kIsSparse)) {
-      refused.push_back(in_flight[i]);
+    if (outcome.ok()) {
+      group.TakeResults(parameters_);
+    } else if (GradientGroup::RefusedAsSparse(outcome)) {
+      refused.push_back(index);
     } else {
-      KeepFirst(status, Explain(statuses[i], group));
+      KeepFirst(status, group.Explain(outcome, parameters_));
     }
-    if (!statuses[i].ok() && group.operation->next_step() != 0) {
-      step() = group.operation->next_step();
+    if (const uint32_t next = group.operation().next_step();
+        !outcome.ok() && next != 0) {
+      steps_.ContinueWith(next);
     }
-    group.operation->Unload();
+    group.operation().Unload();
   }
   return refused;
-}
-
-void GradientReducer::TakeResults(const Group& group) {
-  if (group.operation->absent_everywhere()) return;
-  for (size_t i = 0; i < group.submitted.size(); ++i) {
-    Parameter& parameter = parameters_[group.submitted[i]];
-    if (!parameter.absent) continue;
-    if (group.presence.has_value() && !group.presence->AnywherePresent(i)) {
-      continue;
-    }
-    parameter.tensor.mutable_grad() = group.operation->result(i);
-  }
 }
 
 void GradientReducer::KeepFirst(absl::Status& kept,
@@ -234,19 +265,6 @@ void GradientReducer::KeepFirst(absl::Status& kept,
       (absl::IsUnavailable(status) && !absl::IsUnavailable(kept))) {
     kept = status;
   }
-}
-
-absl::Status GradientReducer::Explain(const absl::Status& status,
-                                      const Group& group) const {
-  if (group.members.size() == 1 || absl::IsUnavailable(status)) return status;
-  std::vector<std::string> names;
-  for (const size_t index : group.submitted) {
-    names.push_back(
-        absl::StrCat(names.size(), " '", parameters_[index].name, "'"));
-  }
-  return {status.code(),
-          absl::StrCat(status.message(), " Tensors of the group: ",
-                       absl::StrJoin(names, ", "), ".")};
 }
 
 absl::Status GradientReducer::Synchronize() {
@@ -270,8 +288,8 @@ absl::Status GradientReducer::Synchronize() {
 
   base::MutexLock lock(&mutex_);
   not_finite_.clear();
-  if (status.ok() && options_.world->config().nonfinite_gradients == "skip") {
-    for (const Parameter& parameter : parameters_) {
+  if (status.ok() && finite_.skips_steps()) {
+    for (const GradientParameter& parameter : parameters_) {
       if (IsFinite(parameter.tensor.grad())) continue;
       not_finite_ = parameter.name;
       break;
@@ -292,8 +310,8 @@ absl::Status GradientReducer::CheckReplicas() {
   bool changed_early = false;
   {
     base::MutexLock lock(&mutex_);
-    present = step();
-    joins = joins_;
+    present = steps_.present();
+    joins = steps_.joins();
     changed_early = sample_.Changed();
   }
   return replicas_.Run(present, joins, changed_early);
@@ -306,13 +324,14 @@ std::string GradientReducer::not_finite() const {
 
 uint32_t GradientReducer::present_step() {
   base::MutexLock lock(&mutex_);
-  return step();
+  return steps_.present();
 }
 
 bool GradientReducer::synchronized() const {
   base::MutexLock lock(&mutex_);
   return synchronized_ &&
-         std::none_of(parameters_.begin(), parameters_.end(), Unwatched);
+         std::none_of(parameters_.begin(), parameters_.end(),
+                      std::mem_fn(&GradientParameter::Unwatched));
 }
 
 void GradientReducer::ForgetSynchronized() {
@@ -326,7 +345,7 @@ void GradientReducer::FinishStep() {
   BeginRound(/*reduced=*/false);
   synchronized_ = false;
   not_finite_.clear();
-  step() += 1;
+  steps_.Advance(1);
 }
 
 absl::Status GradientReducer::Abandon() {
@@ -334,7 +353,7 @@ absl::Status GradientReducer::Abandon() {
   bool accumulated = false;  // some, but nothing that other ranks may know of
   {
     base::MutexLock lock(&mutex_);
-    for (const Parameter& parameter : parameters_) {
+    for (const GradientParameter& parameter : parameters_) {
       busy = busy || parameter.in_flight ||
              parameter.passes >= options_.passes_per_step;
       accumulated = accumulated || parameter.passes > 0;
@@ -342,7 +361,8 @@ absl::Status GradientReducer::Abandon() {
     if (accumulated && !warned_of_early_change_ && sample_.Changed()) {
       warned_of_early_change_ = true;
       options_.world->logger().Warning(absl::StrCat(
-          "DistributedOptimizer '", options_.name_prefix, "': in step ", step(),
+          "DistributedOptimizer '", options_.name_prefix, "': in step ",
+          steps_.present(),
           " parameters changed after backward(), but reduced gradients were "
           "never consumed: is there inner().step() instead of step()? Each "
           "rank then trains by itself."));
@@ -359,21 +379,73 @@ absl::Status GradientReducer::Abandon() {
   const bool drops = synchronized_ || (accumulated && !busy);
   synchronized_ = false;
   not_finite_.clear();
-  if (drops) step() += 2;
+  if (drops) steps_.Advance(2);
   return absl::IsDataLoss(status) ? status : absl::OkStatus();
 }
 
-uint32_t& GradientReducer::step() {
-  if (const int64_t joins = options_.world->joins(); joins != joins_) {
-    joins_ = joins;
-    step_ = 1;
+SparseReduction GradientReducer::Sparse() const {
+  return {.allreduce = options_.allreduce,
+          .name_prefix = options_.name_prefix,
+          .rank = options_.world->topology().rank};
+}
+
+absl::Status GradientReducer::AgreeOnSparseParameters() {
+  std::vector<bool> sparse_here;
+  {
+    base::MutexLock lock(&mutex_);
+    for (const GradientParameter& parameter : parameters_) {
+      const at::Tensor gradient = parameter.tensor.grad();
+      sparse_here.push_back(gradient.defined() && gradient.is_sparse());
+    }
   }
-  return step_;
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<bool> sparse,
+                           AgreeOnSparse(Sparse(), sparse_here));
+  base::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (sparse[i]) parameters_[i].sparse = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GradientReducer::ReduceSparseGradients() {
+  std::vector<size_t> indices;
+  std::vector<SparseGradient> gradients;
+  std::string refusal;
+  uint32_t step = 0;
+  {
+    base::MutexLock lock(&mutex_);
+    step = steps_.present();
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const GradientParameter& parameter = parameters_[i];
+      if (!parameter.sparse) continue;
+      const bool present = parameter.Contributes(options_.allreduce.op());
+      const at::Tensor gradient = parameter.tensor.grad();
+      if (present && refusal.empty() && !parameter.reduced) {
+        refusal = finite_.Refusal(parameter.name, gradient, step);
+      }
+      indices.push_back(i);
+      gradients.push_back({.parameter = parameter.name,
+                           .rows = present ? SparseRows(gradient)
+                                           : NoSparseRows(parameter.tensor),
+                           .present = present});
+    }
+  }
+  const uint32_t present_step = step;
+  const absl::Status status =
+      ReduceSparse(Sparse(), /*refuses=*/!refusal.empty(), gradients, step);
+  base::MutexLock lock(&mutex_);
+  if (step != present_step) steps_.ContinueWith(step);
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!gradients[i].rows.defined()) continue;
+    parameters_[indices[i]].tensor.mutable_grad() = gradients[i].rows;
+  }
+  return absl::OkStatus();
 }
 
 void GradientReducer::BeginRound(bool reduced) {
   sample_.Clear();
-  for (Parameter& parameter : parameters_) {
+  for (GradientParameter& parameter : parameters_) {
     parameter.passes = 0;
     parameter.unfollowed = false;
     parameter.in_flight = false;

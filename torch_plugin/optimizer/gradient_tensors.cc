@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collective/kernels/reduction_kernels.h"
 #include "torch_plugin/ops/tensors.h"
@@ -247,6 +248,21 @@ at::Tensor GradientArena::Lay(const Place& place,
   if (bytes > place.bytes) return {};
   return TensorAt(memory_, place.begin, parameter.sizes(),
                   GradientStrides(parameter), parameter.scalar_type());
+}
+
+absl::StatusOr<std::unique_ptr<GradientArena>> GradientArena::CreateOrWarn(
+    World& world, const std::string& optimizer,
+    const NamedParameters& parameters, const GroupedIndices& groups) {
+  absl::StatusOr<std::unique_ptr<GradientArena>> arena =
+      Create(world, parameters, groups);
+  if (!absl::IsResourceExhausted(arena.status())) return arena;
+  world.logger().Warning(absl::StrCat(
+      "DistributedOptimizer '", optimizer,
+      "' goes without gradient_as_fusion_view on this rank, which is slower: ",
+      arena.status().message(),
+      "; free memory (shared memory, where the ranks of a node share theirs), "
+      "or set gradient_as_fusion_view(false)"));
+  return nullptr;
 }
 
 }  // namespace hvdlite::internal

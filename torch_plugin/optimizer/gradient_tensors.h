@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -89,6 +90,13 @@ class GradientArena {
   static absl::StatusOr<std::unique_ptr<GradientArena>> Create(
       World& world, const NamedParameters& parameters,
       const GroupedIndices& groups);
+
+  // The same; null, with a warning that names the optimizer, where there is no
+  // memory: gradients then lie wherever backward() makes them, on this rank,
+  // and are packed as everywhere.
+  static absl::StatusOr<std::unique_ptr<GradientArena>> CreateOrWarn(
+      World& world, const std::string& optimizer,
+      const NamedParameters& parameters, const GroupedIndices& groups);
 
   // Whether some parameter was found larger than its place.
   bool outgrown() const { return outgrown_; }

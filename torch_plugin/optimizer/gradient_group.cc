@@ -1,0 +1,174 @@
+#include "torch_plugin/optimizer/gradient_group.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "torch_plugin/ops/sixteen_bits.h"
+
+namespace hvdlite::internal {
+namespace {
+
+// In the local errors of operations that all ranks then repeat without the
+// sparse gradients.
+constexpr char kIsSparse[] = "has a sparse gradient, to be reduced by itself";
+
+// The parameter's in the arena; undefined: anywhere.
+at::Tensor PlaceOf(GradientArena* arena, size_t index,
+                   const GradientParameter& parameter) {
+  return arena == nullptr ? at::Tensor()
+                          : arena->Gradient(index, parameter.tensor);
+}
+
+// What reduces the gradient, in an operation from which this rank is absent or
+// not.
+OperationTensors TensorsOf(const GradientParameter& parameter,
+                           const at::Tensor& place, bool operation_absent) {
+  if (!operation_absent && !parameter.absent) {
+    if (place.defined()) MoveGradient(parameter.tensor, place);
+    return PresentGradient(parameter.tensor, parameter.tensor.grad(),
+                           parameter.references);
+  }
+  // A gradient that is not to count again keeps its place.
+  const at::Tensor memory =
+      place.defined() && !parameter.tensor.grad().defined()
+          ? place
+          : EmptyGradient(parameter.tensor);
+  return operation_absent ? AbsentGradient(memory) : ZeroGradient(memory);
+}
+
+}  // namespace
+
+bool GradientParameter::Contributes(ReduceOp op) const {
+  // Reduced already and not touched since: a sum must not count it again.
+  const bool counted = reduced && !Unwatched() && op == ReduceOp::Sum;
+  return tensor.grad().defined() && !counted;
+}
+
+GradientGroup::GradientGroup(Options options)
+    : options_(std::move(options)),
+      operation_(options_.world, options_.request) {}
+
+// Why the gradient cannot go into an operation on dense ones; empty: it can.
+// Makes it dense where the options say so.
+std::string GradientGroup::MakeDense(const GradientParameter& parameter,
+                                     const at::Tensor& place) const {
+  const at::Tensor gradient = parameter.tensor.grad();
+  if (gradient.layout() == at::kStrided) return "";
+  if (gradient.layout() != at::kSparse) {
+    return absl::StrCat("the gradient of parameter '", parameter.name,
+                        "' is neither dense nor sparse (COO)");
+  }
+  if (options_.sparse_as_dense) {
+    const at::Tensor dense =
+        place.defined() ? place : EmptyGradient(parameter.tensor);
+    dense.copy_(WidenedDense(gradient));
+    parameter.tensor.mutable_grad() = dense;
+    return "";
+  }
+  if (options_.allreduce.op() == ReduceOp::Adasum) {
+    return absl::StrCat(
+        "parameter '", parameter.name,
+        "' has a sparse gradient, which op Adasum does not take; set "
+        "sparse_as_dense(true), use op Average, or construct the embedding "
+        "with sparse(false)");
+  }
+  return absl::StrCat("parameter '", parameter.name, "' ", kIsSparse);
+}
+
+absl::StatusOr<bool> GradientGroup::Load(
+    std::vector<GradientParameter>& parameters, GradientArena* arena,
+    NonfiniteCheck& check, uint32_t step) {
+  submitted_.clear();
+  std::string local_error;
+  bool absent = true;
+  for (const size_t index : members()) {
+    GradientParameter& parameter = parameters[index];
+    if (parameter.sparse) continue;
+    submitted_.push_back(index);
+    parameter.absent = !parameter.Contributes(options_.allreduce.op());
+    if (parameter.absent) continue;
+    absent = false;
+    // mutable_grad(): grad() would ask whether the tensor is a leaf.
+    const at::Tensor& gradient = parameter.tensor.mutable_grad();
+    std::string problem;
+    if (gradient.layout() != at::kStrided) {
+      problem = MakeDense(parameter, PlaceOf(arena, index, parameter));
+    }
+    if (problem.empty() && !parameter.reduced) {
+      problem = check.Refusal(parameter.name, gradient, step);
+    }
+    if (local_error.empty()) local_error = std::move(problem);
+  }
+  if (submitted_.empty()) return false;
+  if (!local_error.empty()) {
+    HVDLITE_RETURN_IF_ERROR(operation_.SetLocalError(std::move(local_error)));
+    return true;
+  }
+  RepeatedOperation::Tensors tensors;
+  for (const size_t index : submitted_) {
+    const GradientParameter& parameter = parameters[index];
+    tensors.push_back(
+        TensorsOf(parameter, PlaceOf(arena, index, parameter), absent));
+  }
+  if (members().size() > 1) {
+    MakePresence(parameters, arena);
+    for (OperationTensors& one : presence_->Tensors(absent)) {
+      tensors.push_back(std::move(one));
+    }
+  }
+  HVDLITE_RETURN_IF_ERROR(operation_.Load(std::move(tensors), absent));
+  return true;
+}
+
+void GradientGroup::MakePresence(
+    const std::vector<GradientParameter>& parameters, GradientArena* arena) {
+  std::vector<bool> present;
+  for (const size_t index : submitted_) {
+    present.push_back(!parameters[index].absent);
+  }
+  // Travels as 1, whatever the scale.
+  const auto unit =
+      static_cast<float>(1.0 / options_.allreduce.prescale_factor());
+  const auto count = static_cast<int64_t>(present.size());
+  const at::Tensor memory =
+      arena == nullptr ? at::empty({count}, at::kFloat)
+                       : arena->Presence(parameters[members().front()].group)
+                             .narrow(0, 0, count);
+  presence_.emplace(
+      memory, present, unit,
+      /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
+}
+
+void GradientGroup::TakeResults(
+    std::vector<GradientParameter>& parameters) const {
+  if (operation_.absent_everywhere()) return;
+  for (size_t i = 0; i < submitted_.size(); ++i) {
+    GradientParameter& parameter = parameters[submitted_[i]];
+    if (!parameter.absent) continue;
+    if (presence_.has_value() && !presence_->AnywherePresent(i)) continue;
+    parameter.tensor.mutable_grad() = operation_.result(i);
+  }
+}
+
+bool GradientGroup::RefusedAsSparse(const absl::Status& status) {
+  return absl::StrContains(status.message(), kIsSparse);
+}
+
+absl::Status GradientGroup::Explain(
+    const absl::Status& status,
+    const std::vector<GradientParameter>& parameters) const {
+  if (members().size() == 1 || absl::IsUnavailable(status)) return status;
+  std::vector<std::string> names;
+  for (const size_t index : submitted_) {
+    names.push_back(
+        absl::StrCat(names.size(), " '", parameters[index].name, "'"));
+  }
+  return {status.code(),
+          absl::StrCat(status.message(), " Tensors of the group: ",
+                       absl::StrJoin(names, ", "), ".")};
+}
+
+}  // namespace hvdlite::internal
