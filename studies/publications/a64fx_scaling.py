@@ -9,7 +9,7 @@ import shutil
 from studies.runner import specs
 from studies.runner.study import Machine, Study
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SPEC = "tools/scaling_sweep/specs/a64fx_scaling.txt"
 TABLE = "tools/scale_sim/tables/a64fx_resnet50_cifar10.json"
 NODE, NUMA = "1 process per node", "1 process per NUMA domain"  # the SPEC's settings
