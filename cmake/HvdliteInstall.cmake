@@ -61,7 +61,7 @@ endif()
 add_custom_target(programs)
 foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
     train_transformer generate_cifar10 generate_mnist generate_pacs
-    generate_pssp bench_report timeline_viewer hvdlite_bench hvdlite_doctor
+    generate_pssp timeline_viewer hvdlite_bench hvdlite_doctor
     hvdliterun scale_sim scaling_sweep)
   if(TARGET ${program})
     add_dependencies(programs ${program})

@@ -71,13 +71,17 @@ def may_be_bad(words):
     return ["sh", "-c", '"$@"; test $? -le 1', "sh", *words]
 
 
+def here(bench, path):
+    return os.path.relpath(path, bench.folder)
+
+
 def judge(bench, name, targets, runs):
     """bench_report's verdict over runs, and what it printed; or without values, why there is none."""
     # Always anew: it takes no time, and the command does not tell whether the runs are others.
     (bench.folder / name / "run.json").unlink(missing_ok=True)
     try:
         done = bench.run(name, may_be_bad(
-            ["bench_report", "--json", "{folder}/verdict.json", "--target", targets, *runs]))
+            [here(bench, STUDIES / "bench_report"), "--json", "{folder}/verdict.json", "--target", targets, *runs]))
     except launch.Failed:
         return ({"benchmarks": [], "missing": [], "deviation_quantile_percent": None, "performance": None},
                 (bench.folder / name / "stderr").read_text(encoding="utf-8"))
@@ -96,17 +100,15 @@ def run(bench, page):
         *map(str, loader["data"]["generate"]), "--output {folder} && mv {folder}/photo {folder}/train && "
         "mv {folder}/sketch {folder}/val"])])
 
-    def here(path):
-        return os.path.relpath(path, bench.folder)
     bench.run("suite", may_be_bad([
-        here(STUDIES / "bench_suite"), "--jobs", here(jobs), "--runs", runs, "--target", "first",
+        here(bench, STUDIES / "bench_suite"), "--jobs", here(bench, jobs), "--runs", runs, "--target", "first",
         "--devices", min(devices, bench.cores), "--share-memory", "--name", ",".join(chosen),
-        "--bin", here(bench.build / "bin"), "--output", "runs", "--data", "data",
+        "--bin", here(bench, bench.build / "bin"), "--output", "runs", "--data", "data",
         "--resume" if bench.resume else "--overwrite"]))
 
     judged = [f"runs/run{index}/reports" for index in range(2, runs + 1)]
     verdict, text = judge(bench, "verdict", "runs/targets.json", judged)
-    to_gpu, text_to_gpu = judge(bench, "verdict_to_gpu", here(STUDIES / "bench_jobs/targets.json"), judged)
+    to_gpu, text_to_gpu = judge(bench, "verdict_to_gpu", here(bench, STUDIES / "bench_jobs/targets.json"), judged)
     rows = {row["name"]: row for row in verdict["benchmarks"]}
     summaries = [(bench.folder / f"runs/run{index}/summary.txt").read_text(encoding="utf-8")
                  for index in range(1, runs + 1)]
@@ -195,7 +197,7 @@ one. All of it is run eleven times and ten of them are judged as `mlbench-report
 and the worst; passed are all benches in all runs, an 80 % quantile of the deviations below 5 %, a mean difference to
 the targets from 0 on. [What each bench computes](../../docs/trainers.md#a-suite-of-benchmarks), and what of it is not the
 original's. The longer profile `baselines` is `studies/bench_jobs/published.json`.""",
-    run=run, programs=("train_synthetic", "bench_report", "generate_pacs"),
+    run=run, programs=("train_synthetic", "hvdliterun", "generate_pacs"),
     differs=(
         "CPUs here, GPUs there, but for `loader` and `cart`, which use none there either; "
         "bfloat16 here, float16 there.",

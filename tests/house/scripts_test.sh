@@ -16,7 +16,7 @@ for script in "${scripts[@]}"; do
 done
 for script in tools/setup tools/quickstart tools/check dev/check_a64fx dev/check_debian13 \
   dev/check_pip_torch tools/install "bench/compare allreduce" "bench/compare peers" \
-  "bench/compare trainers" studies/bench_suite studies/study; do
+  "bench/compare trainers" studies/bench_report studies/bench_suite studies/study; do
   read -ra command <<<"$script"
   [[ -x ${command[0]} ]] || fail "$script is not executable"
   [[ $("${command[@]}" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"

@@ -28,13 +28,12 @@ for index in range(instances):
     file = report if instances == 1 else report.with_name(f"{{report.stem}}_{{index}}.json")
     reports = json.loads(file.read_text()) if file.exists() else []
     reports.append({{"name": value("--name", ""), "completed": index >= failing, "seed": value("--seed", ""),
+                     "unique_id": "1", "version": "1",
                      "train_item": {{"avg": float(value("--lr", "1")) + index}}}})
     file.write_text(json.dumps(reports))
 sys.exit(int(value("--status", "1" if failing else "0")))
 '''
 LAUNCH = '#!/bin/sh\necho "launched $2"\nshift 2\nexec "$@"\n'
-# Tells what it was given.
-JUDGE = '#!/bin/sh\necho "judged: $*"\n'
 GENERATE = '#!/bin/sh\necho generate "$@" >>"$(dirname "$0")/generated"\nfor last; do :; done\nmkdir "$last"\n'
 
 
@@ -46,7 +45,7 @@ class BenchSuiteTest(unittest.TestCase):
         self.bin = self.folder / "bin"
         self.bin.mkdir()
         for name, text in (("train_synthetic", TRAIN.format(python=sys.executable)), ("hvdliterun", LAUNCH),
-                           ("bench_report", JUDGE), ("generate_pacs", GENERATE)):
+                           ("generate_pacs", GENERATE)):
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
         self.output = self.folder / "out"
@@ -103,19 +102,20 @@ class BenchSuiteTest(unittest.TestCase):
         self.assertIn("bad.log", done.stderr)
 
     def test_runs_have_folders_and_seeds_and_are_judged_together(self):
-        done = self.suite(self.JOBS, "--runs", 4, "--target", "wanted.json")
+        wanted = self.folder / "wanted.json"
+        wanted.write_text('{"vae": 7, "all": 10}')
+        done = self.suite(self.JOBS, "--runs", 4, "--target", wanted)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([self.reports(run, 0)[0]["seed"] for run in (1, 4)], ["1000", "4000"])
-        folders = " ".join(f"{self.output}/run{run}/reports" for run in (1, 2, 3, 4))
-        verdict = f"judged: --json {self.output}/verdict.json --target wanted.json {folders}\n"
+        verdict = (self.output / "verdict.txt").read_text()
         self.assertTrue(done.stdout.endswith(verdict), done.stdout)
-        self.assertEqual((self.output / "verdict.txt").read_text(), verdict)
+        self.assertIn("Performance              |    -0.5000 | FAIL\n", verdict)
+        self.assertEqual(json.loads((self.output / "verdict.json").read_text())["missing"], [])
 
     def test_the_first_run_can_be_the_target_of_the_others(self):
         done = self.suite(self.JOBS, "--runs", 5, "--target", "first")
         self.assertEqual(json.loads((self.output / "targets.json").read_text()), {"vae": 3.5, "all": 5})
-        self.assertIn(f"--target {self.output}/targets.json {self.output}/run2/reports", done.stdout)
-        self.assertNotIn("run1/reports", done.stdout)
+        self.assertIn("Performance              |    +0.0000 | pass\n", done.stdout)
 
     def test_a_job_that_failed_in_the_first_run_has_the_next_as_its_target(self):
         self.suite(self.JOBS, "--runs", 2)

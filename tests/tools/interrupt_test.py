@@ -45,7 +45,6 @@ LONG = {
     "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
     "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
     "timeline_viewer": (["/dev/stdin"], "", ANEW),
-    "bench_report": (["runs"], "", ANEW),
 }
 # Programs that are no user's.
 NONE = {"cause_trainer", "scaling_sweep_mpi_trainer"}

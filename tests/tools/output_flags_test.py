@@ -36,7 +36,7 @@ REFUSED = {
     ("scale_sim", ""): {"--json": [], "--html": []},
     ("scale_sim", "fit"): {"--json": ["{trace}"], "--html": ["{trace}"]},
     ("scale_sim", "predict"): {"--json": [], "--html": []},
-    ("bench_report", ""): {"--json": ["{trace}"]},
+    ("studies/bench_report", ""): {"--json": ["{trace}"]},
     ("hvdlite_bench", ""): {"--json": ["sweep"]},
     ("bench/compare", "allreduce"): {"--json": []},
     ("bench/compare", "peers"): {"--json": []},

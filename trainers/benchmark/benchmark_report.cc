@@ -1,5 +1,6 @@
 #include "trainers/benchmark/benchmark_report.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -15,13 +16,37 @@
 
 #include "absl/strings/str_format.h"
 #include "support/input_error.h"
-#include "trainers/benchmark/json_file.h"
+#include "support/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr int kIndent = 4;
+
+// The value in `file`. Throws InputError that names the file and `expected`, as
+// "a list of reports", if it cannot be read, and the offset in bytes if it is
+// not JSON.
+json ReadJsonFile(const fs::path& file, const std::string& expected) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || fs::is_directory(file)) {
+    throw support::InputError(
+        "cannot read '" + file.string() +
+        "': " + (stream ? "is a directory" : std::strerror(errno)) +
+        "; expected " + expected);
+  }
+  try {
+    return json::parse(stream);
+  } catch (const json::parse_error& error) {
+    // The parser counts the bytes that it has read, the wrong one included.
+    const size_t offset = std::max<size_t>(error.byte, 1) - 1;
+    throw support::InputError("'" + file.string() + "' is not JSON at offset " +
+                              std::to_string(offset) + "; expected " +
+                              expected);
+  }
+}
 
 void RequirePositive(const std::string& flag, int64_t value) {
   if (value > 0) return;
@@ -133,7 +158,7 @@ void AppendToList(const fs::path& file, const BenchmarkReport& report) {
     }
   }
   list.push_back(ToJson(report));
-  WriteJsonFile(file, list);
+  support::WriteFile(file, list.dump(kIndent) + "\n");
 }
 
 std::string SummaryLine(const BenchmarkReport& report) {

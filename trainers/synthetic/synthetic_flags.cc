@@ -133,7 +133,7 @@ void AddTimingFlags(CLI::App& app, SyntheticFlags& flags) {
 void AddReportFlags(CLI::App& app, SyntheticFlags& flags) {
   app.add_option("--report", flags.report,
                  "File (*.json), or folder for a file NAME.json, that rank 0 "
-                 "appends a report to; bench_report compares them")
+                 "appends a report to; studies/bench_report compares them")
       ->group("Run");
   app.add_option("--name", flags.name,
                  "Name of the benchmark in its report; if not given, the "
