@@ -11,7 +11,8 @@ from studies.runner.study import Machine, Study
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SPEC = "tools/scaling_sweep/specs/a64fx_scaling.txt"
-TABLE = "tools/scale_sim/tables/a64fx_resnet50_cifar10.json"
+MODEL = "studies/scaling_model/scaling_model"
+TABLE = "studies/scaling_model/a64fx_resnet50_cifar10.json"
 NODE, NUMA = "1 process per node", "1 process per NUMA domain"  # the SPEC's settings
 FILES = [f"data_batch_{index}.bin" for index in range(1, 6)] + ["test_batch.bin"]
 # Printed below the tables of epochs. Of which build is not said: it is what Fujitsu's epochs give.
@@ -26,8 +27,12 @@ def run(bench, page):
     show_epochs(bench, page, published["nodes"], epochs, here)
     conclusions(page, published["nodes"], epochs, here)
     recompute(page, published)
-    model(bench, page)
-    predict(bench, page)
+    if bench.knows(str(ROOT / MODEL), "predict"):
+        model(bench, page)
+        predict(bench, page)
+    else:
+        page.missing("the model of the epochs", "it needs SciPy and Matplotlib, which are not installed",
+                     "tools/setup --studies")
 
 
 def path(bench, file):
@@ -182,7 +187,7 @@ def recompute(page, published):
 
 def model(bench, page):
     subsets = [] if bench.scale == "tiny" else ["--subsets"]
-    bench.run("fit", ["scale_sim", "fit", path(bench, TABLE), *subsets, "--json", "{folder}/fit.json"])
+    bench.run("fit", [path(bench, MODEL), "fit", path(bench, TABLE), *subsets, "--json", "{folder}/fit.json"])
     fit = json.loads((bench.folder / "fit" / "fit.json").read_text(encoding="utf-8"))
     rows, worst = [], 0
     for column in fit["columns"]:
@@ -193,13 +198,13 @@ def model(bench, page):
             + [100 * column["held_out_median_error"], 100 * column["held_out_max_error"]]
             + [every and 100 * every[name] for name in ("median_of_median_errors", "worst_maximum_error")])
     fitted = ", ".join(map(str, fit["fit_nodes"]))
-    page.table("The model of scale_sim, fitted to every other row",
+    page.table("The model, fitted to every other row",
                ["column", "image-ms", "starved-share", "software-ns-per-byte", "other rows: median error %",
                 "maximum error %", f"all choices of {len(fit['fit_nodes'])} rows that tell all parameters: median of "
                 "medians %", "worst maximum %"], rows,
                f"Fitted to {fitted} nodes. image-ms: computation of an image on a process; starved-share: the part of "
                "its speed that a process loses to Horovod's thread on its cores; software-ns-per-byte: an allreduce's "
-               "cost on top of the network's ([more](../../docs/scale_sim.md#how-right-it-is)).")
+               "cost on top of the network's ([more](../scaling_model/README.md#how-right-it-is)).")
     beyond, farthest = {}, max(
         (far["times_as_many_nodes"] for column in fit["columns"] for far in column["beyond"]), default=None)
     for column in fit["columns"]:
@@ -231,8 +236,8 @@ def model(bench, page):
 
 def predict(bench, page):
     nodes = [8, 128, 1024]
-    bench.run("predict", ["scale_sim", "predict", path(bench, TABLE), "--columns", "GNU/1", "--nodes",
-                          ",".join(map(str, nodes)), "--max-simulated-ranks",
+    bench.run("predict", [path(bench, MODEL), "predict", path(bench, TABLE), "--columns", "GNU/1", "--nodes",
+                          ",".join(map(str, nodes)), "--scale-sim", "scale_sim", "--max-simulated-ranks",
                           bench.pick(small=1024, published=1024, tiny=16), "--json", "{folder}/predict.json"])
     found = json.loads((bench.folder / "predict" / "predict.json").read_text(encoding="utf-8"))
     rows = [[str(one["nodes"]), one["system"].replace("horovod", "Horovod"), one["strong_scaling"]["epoch_seconds"],

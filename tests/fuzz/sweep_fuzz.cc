@@ -1,14 +1,9 @@
 // What scaling_sweep reads: SPECs, results and lines of them, and programs'
-// reports; and what scale_sim reads: files of gradients, tables of epochs and
-// of sweeps.
-#include <algorithm>
-#include <cmath>
+// reports; and the files of gradients that scale_sim reads.
 #include <cstdint>
 #include <string>
 
 #include "tests/fuzz/fuzz_input.h"
-#include "tools/scale_sim/epoch_table.h"
-#include "tools/scale_sim/sweep_table.h"
 #include "tools/scale_sim/workload.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/program_report.h"
@@ -18,25 +13,9 @@
 namespace hvdlite::fuzz {
 namespace {
 
-void CheckTable(const absl::StatusOr<scale_sim::EpochTable>& table) {
-  if (!table.ok()) {
-    FUZZ_CHECK(!table.status().message().empty());
-    return;
-  }
-  FUZZ_CHECK(table->images > 0 && table->cores_per_node > 0);
-  FUZZ_CHECK(std::is_sorted(table->nodes.begin(), table->nodes.end()));
-  for (const scale_sim::EpochColumn& column : table->columns) {
-    FUZZ_CHECK(column.ranks_per_node > 0);
-    FUZZ_CHECK(column.epoch_seconds.size() == table->nodes.size());
-    for (const double seconds : column.epoch_seconds) {
-      FUZZ_CHECK(seconds > 0 && std::isfinite(seconds));
-    }
-  }
-}
-
 void Run(FuzzInput input) {
   static const FuzzFolder folder;
-  const int kind = input.Below(7);
+  const int kind = input.Below(5);
   const std::string text(input.Rest());
   if (kind == 0) {
     const auto spec = scaling_sweep::ParseSpec(text, "SPEC");
@@ -68,16 +47,12 @@ void Run(FuzzInput input) {
     } else {
       FUZZ_CHECK(!results.status().message().empty());
     }
-  } else if (kind == 5) {
-    CheckTable(scale_sim::ParseEpochTable(text));
-  } else if (kind == 6) {
-    CheckTable(scale_sim::ParseSweepTable(text, {.batch_per_rank = 32}));
   } else {
-    const auto gradients = scale_sim::ParseGradientSet(text);
-    if (!gradients.ok()) return;
-    FUZZ_CHECK(gradients->total_bytes() > 0);
-    FUZZ_CHECK(gradients->ready_fraction.back() == 1);
-    for (const double fraction : gradients->ready_fraction) {
+    const auto workload = scale_sim::ParseGradients(text);
+    if (!workload.ok()) return;
+    FUZZ_CHECK(workload->requests.size() == workload->ready_fraction.size());
+    FUZZ_CHECK(workload->ready_fraction.back() == 1);
+    for (const double fraction : workload->ready_fraction) {
       FUZZ_CHECK(fraction >= 0 && fraction <= 1 + 1e-9);
     }
   }

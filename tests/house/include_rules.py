@@ -27,7 +27,7 @@ SUPPORT = "support"
 PROGRAMS = ["tools", "bench", "studies"]
 NARROW = {"tools/timeline_viewer": ["base", "timeline", SUPPORT]}
 # Not moved yet.
-PENDING = {("tools/hvdliterun", "tools/timeline_viewer"), ("tools/scaling_sweep", "tools/scale_sim")}
+PENDING = {("tools/hvdliterun", "tools/timeline_viewer")}
 # The programs that users read to write their own.
 TRAINER = re.compile(r"trainers/train_\w+\.cc$")
 # Folders that are one component: what is confined may be in headers that they share.

@@ -34,8 +34,6 @@ REFUSED = {
     ("timeline_viewer", "convert"): {"--output": ["{trace}", "--format", "perfetto"]},
     ("hvdlite_doctor", ""): {"--json": ["--no-mpi", "--check", "smt"]},
     ("scale_sim", ""): {"--json": [], "--html": []},
-    ("scale_sim", "fit"): {"--json": ["{trace}"], "--html": ["{trace}"]},
-    ("scale_sim", "predict"): {"--json": [], "--html": []},
     ("studies/bench_report", ""): {"--json": ["{trace}"]},
     ("hvdlite_bench", ""): {"--json": ["sweep"]},
     ("bench/compare", "allreduce"): {"--json": []},

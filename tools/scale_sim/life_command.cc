@@ -35,8 +35,7 @@ void AddLifeFlags(CLI::App& app, LifeFlags& flags) {
 
 int RunLife(const LifeFlags& flags) {
   LifeOptions options = flags.life;
-  options.network.within_node = flags.link.within_node;
-  options.network.between_nodes = BetweenNodes(flags.link);
+  SetLinks(flags.link, options.network);
   int64_t all = 0;
   for (const int ranks : flags.ranks) {
     all += int64_t{ranks} * PhasesOfLife(ranks);

@@ -1,6 +1,4 @@
-// scale_sim: training on many nodes, predicted. By itself it simulates the
-// negotiation of up to thousands of ranks; its subcommands fit a model of epoch
-// times to measured ones, and predict more of them.
+// scale_sim: the negotiation of up to thousands of ranks, simulated.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -23,24 +21,12 @@ int Main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   NegotiationFlags negotiation;
   AddNegotiationFlags(app, negotiation);
-  CLI::App* const fit = app.add_subcommand(
-      "fit",
-      "Fits a model of Horovod's epochs to some rows of a table of measured "
-      "ones, predicts the others, and tells the error.");
   CLI::App* const life = app.add_subcommand(
       "life",
       "Tells what the phases of a world's life cost its busiest rank: steps "
       "that announce, a steady one, ranks that are late, shutdown.");
   LifeFlags life_flags;
   AddLifeFlags(*life, life_flags);
-  FitFlags fit_flags;
-  AddFitCommandFlags(*fit, fit_flags);
-  CLI::App* const predict = app.add_subcommand(
-      "predict",
-      "Predicts epochs and steps with Horovod and with hvdlite on any number "
-      "of nodes.");
-  PredictFlags predict_flags;
-  AddPredictFlags(*predict, predict_flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -57,8 +43,6 @@ int Main(int argc, char** argv) {
     }
   }
   if (life->parsed()) return RunLife(life_flags);
-  if (fit->parsed()) return RunFit(fit_flags);
-  if (predict->parsed()) return RunPredict(predict_flags);
   return RunNegotiation(negotiation);
 }
 

@@ -5,10 +5,11 @@
 #include <cstdio>
 #include <iostream>
 
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "support/flags.h"
 #include "support/output_file.h"
 #include "tools/scale_sim/commands.h"
-#include "tools/scale_sim/epoch_pages.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/report.h"
 
@@ -17,15 +18,18 @@ namespace {
 
 void AddFlagsOfLink(CLI::App& app, const std::string& prefix,
                     const std::string& where, LinkParameters& link) {
-  app.add_option("--" + prefix + "-latency-us", link.latency_us, "L " + where)
+  app.add_option("--" + prefix + "-latency-us", link.latency_us,
+                 "LogGP's L: latency, " + where)
       ->check(support::NotNegative());
-  app.add_option("--" + prefix + "-overhead-us", link.overhead_us,
-                 "o, a core's time per message sent or received, " + where)
+  app.add_option(
+         "--" + prefix + "-overhead-us", link.overhead_us,
+         "LogGP's o: a core's time per message sent or received, " + where)
       ->check(support::NotNegative());
   app.add_option("--" + prefix + "-gap-us", link.gap_us,
-                 "g, between messages at a port, " + where)
+                 "LogGP's g: time between messages at a port, " + where)
       ->check(support::NotNegative());
-  app.add_option("--" + prefix + "-ns-per-byte", link.ns_per_byte, "G " + where)
+  app.add_option("--" + prefix + "-ns-per-byte", link.ns_per_byte,
+                 "LogGP's G: time per byte, " + where)
       ->check(support::NotNegative());
 }
 
@@ -49,12 +53,37 @@ Row StarRow(const SimulationOptions& options) {
   return row;
 }
 
+// Writes `text` to `path`, unless that is empty. Returns the process's exit
+// code: 1, with a message, when it cannot be written.
+int WriteOutput(const std::string& path, const std::string& text) {
+  if (path.empty()) return 0;
+  const absl::Status status = support::WriteNewFile(path, text);
+  if (status.ok()) return 0;
+  std::cerr << "scale_sim: " << status.message() << "\n";
+  return 1;
+}
+
+// With what each rank submits.
+absl::StatusOr<SimulationOptions> OptionsOf(const NegotiationFlags& flags) {
+  SimulationOptions options = flags.simulation;
+  SetLinks(flags.link, options.network);
+  options.network.seed = options.seed;
+  if (!flags.gradients.empty()) {
+    HVDLITE_ASSIGN_OR_RETURN(options.workload, ReadGradients(flags.gradients));
+  } else if (flags.workload == "one") {
+    options.workload = OneTensor();
+  } else {
+    options.workload = Training(flags.tensors);
+  }
+  return options;
+}
+
 }  // namespace
 
 void AddLinkFlags(CLI::App& app, LinkFlags& flags) {
   app.add_option("--network", flags.network,
-                 "Between nodes (docs/scale_sim.md says where the figures are "
-                 "from)")
+                 "Network between the nodes (docs/scale_sim.md says where the "
+                 "figures are from)")
       ->check(CLI::IsMember({"tcp", "infiniband", "tofu"}))
       ->capture_default_str();
   AddFlagsOfLink(app, "node", "within a node", flags.within_node);
@@ -62,23 +91,17 @@ void AddLinkFlags(CLI::App& app, LinkFlags& flags) {
                  flags.between_nodes);
 }
 
-LinkParameters BetweenNodes(const LinkFlags& flags) {
-  LinkParameters link = *LinkPreset(flags.network);
+void SetLinks(const LinkFlags& flags, NetworkParameters& network) {
+  network.within_node = flags.within_node;
+  network.between_nodes = *LinkPreset(flags.network);
   const auto replace = [](double flag, double& value) {
     if (flag >= 0) value = flag;
   };
+  LinkParameters& link = network.between_nodes;
   replace(flags.between_nodes.latency_us, link.latency_us);
   replace(flags.between_nodes.overhead_us, link.overhead_us);
   replace(flags.between_nodes.gap_us, link.gap_us);
   replace(flags.between_nodes.ns_per_byte, link.ns_per_byte);
-  return link;
-}
-
-void AddOutputFlags(CLI::App& app, OutputFlags& flags) {
-  app.add_option("--json", flags.json, "Also write the results here, as JSON");
-  app.add_option("--html", flags.html,
-                 "Also draw them here, as a page for browsers");
-  support::AddOverwrite(app, flags.overwrite);
 }
 
 support::ProgressLine ProgressOf(const std::string& item,
@@ -89,24 +112,6 @@ support::ProgressLine ProgressOf(const std::string& item,
                                              ? support::ProgressStyle::kTerminal
                                              : support::ProgressStyle::kLog,
                                 .out = stderr});
-}
-
-bool MayWrite(const OutputFlags& flags, const std::string& command,
-              const std::string& input) {
-  const absl::Status status =
-      support::CheckOutputs({{"--json", flags.json}, {"--html", flags.html}},
-                            flags.overwrite, {input});
-  if (status.ok()) return true;
-  std::cerr << command << ": " << status.message() << "\n";
-  return false;
-}
-
-int WriteOutput(const std::string& path, const std::string& text) {
-  if (path.empty()) return 0;
-  const absl::Status status = support::WriteNewFile(path, text);
-  if (status.ok()) return 0;
-  std::cerr << "scale_sim: " << status.message() << "\n";
-  return 1;
 }
 
 void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
@@ -125,24 +130,40 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
       ->check(CLI::IsMember({"tree", "star", "both"}))
       ->capture_default_str();
   app.add_option("--workload", flags.workload,
-                 "training: gradients of ResNet50; one: one synchronous "
-                 "allreduce of 4 bytes per step")
+                 "training: gradients of ResNet50, ready evenly over backward; "
+                 "one: one synchronous allreduce of 4 bytes per step")
       ->check(CLI::IsMember({"training", "one"}))
       ->capture_default_str();
-  app.add_option("--tensors", flags.tensors, "Gradients per step of training")
-      ->check(CLI::Range(1, 161))
-      ->capture_default_str();
+  CLI::Option* const tensors =
+      app.add_option("--tensors", flags.tensors,
+                     "Number of gradients per step of training")
+          ->check(CLI::Range(1, 161))
+          ->capture_default_str();
+  app.add_option("--gradients", flags.gradients,
+                 "File with the gradients of a training, a line for each: "
+                 "elements, relative work of backward (1)")
+      ->excludes(tensors);
   support::AddPositive(app, "--steps", options.steps,
                        "Steps that are measured");
   support::AddNotNegative(app, "--warmup", options.warmup_steps,
                           "Steps before; names are announced in the first two");
   support::AddNotNegative(app, "--forward-ms", options.cost.forward_ms,
-                          "Forward pass");
+                          "Duration of the forward pass");
   support::AddNotNegative(
       app, "--backward-ms", options.cost.backward_ms,
-      "Backward pass, over which gradients get ready evenly");
+      "Duration of the backward pass, in which gradients get ready");
   support::AddNotNegative(app, "--batch-us", options.cost.batch_us,
-                          "What a batch takes, once all ranks have begun it");
+                          "Duration of a batch, once all ranks have begun it");
+  support::AddNotNegative(app, "--batch-ns-per-byte",
+                          options.cost.batch_ns_per_byte,
+                          "Duration of a batch on top, per byte");
+  support::AddNotNegative(
+      app, "--chunk-bytes", options.cost.chunk_bytes,
+      "Size of the pieces of a batch, each of which takes --batch-us; 0: one");
+  support::AddPositive(app, "--fusion-bytes", options.fusion_threshold_bytes,
+                       "Largest batch of several tensors");
+  support::AddNotNegative(app, "--min-batch-bytes", options.min_batch_bytes,
+                          "Smallest batch that begins while nobody waits");
   support::AddNotNegative(
       app, "--gather-us", options.gather_us,
       "How long a background thread lets submissions gather");
@@ -153,25 +174,34 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
       "longer, as a part of L");
   support::AddNotNegative(
       app, "--compute-jitter", options.compute_jitter,
-      "The same for the computation of each rank and step, as a "
-      "part of it");
+      "Mean of the exponential distribution by which computation takes "
+      "longer, per rank and step, as a part of it");
   support::AddNotNegative(app, "--stragglers", options.stragglers,
-                          "So many ranks begin every step late");
+                          "Number of ranks that begin every step late");
   support::AddNotNegative(app, "--straggler-delay-ms",
-                          options.straggler_delay_ms, "How late");
-  app.add_option("--seed", options.seed, "Of everything that is drawn")
-      ->capture_default_str();
-  AddOutputFlags(app, flags.output);
+                          options.straggler_delay_ms,
+                          "How late stragglers begin");
+  app.add_option("--seed", options.seed, "Random seed")->capture_default_str();
+  app.add_option("--json", flags.json, "Also write the results here, as JSON");
+  app.add_option("--html", flags.html,
+                 "Also draw them here, as a page for browsers");
+  support::AddOverwrite(app, flags.overwrite);
 }
 
 int RunNegotiation(const NegotiationFlags& flags) {
-  if (!MayWrite(flags.output, "scale_sim")) return 2;
-  SimulationOptions options = flags.simulation;
-  options.network.within_node = flags.link.within_node;
-  options.network.between_nodes = BetweenNodes(flags.link);
-  options.network.seed = options.seed;
-  options.workload =
-      flags.workload == "one" ? OneTensor() : Training(flags.tensors);
+  const absl::Status writable =
+      support::CheckOutputs({{"--json", flags.json}, {"--html", flags.html}},
+                            flags.overwrite, {flags.gradients});
+  if (!writable.ok()) {
+    std::cerr << "scale_sim: " << writable.message() << "\n";
+    return 2;
+  }
+  absl::StatusOr<SimulationOptions> read = OptionsOf(flags);
+  if (!read.ok()) {
+    std::cerr << "scale_sim: " << read.status().message() << "\n";
+    return 2;
+  }
+  SimulationOptions& options = *read;
 
   // What a gradient costs grows with the ranks.
   int64_t all = 0;
@@ -206,8 +236,8 @@ int RunNegotiation(const NegotiationFlags& flags) {
   }
   line.Clear();
   PrintTable(rows, std::cout);
-  return std::max(WriteOutput(flags.output.json, ToJson(options, rows)),
-                  WriteOutput(flags.output.html, NegotiationPage(rows)));
+  return std::max(WriteOutput(flags.json, ToJson(options, rows)),
+                  WriteOutput(flags.html, ToPage(rows)));
 }
 
 }  // namespace hvdlite::scale_sim

@@ -1,11 +1,14 @@
 #include "tools/scale_sim/report.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "support/html_page.h"
 #include "support/statistics.h"
 #include "support/text_table.h"
 
@@ -34,6 +37,10 @@ nlohmann::json Json(const LinkParameters& link) {
           {"overhead_us", link.overhead_us},
           {"gap_us", link.gap_us},
           {"ns_per_byte", link.ns_per_byte}};
+}
+
+double MeanOf(const std::vector<double>& samples) {
+  return samples.empty() ? 0 : support::Mean(samples);
 }
 
 }  // namespace
@@ -81,7 +88,9 @@ Row RowOf(const SimulationOptions& options, const SimulationResult& result) {
           .tensor_latency_us = DistributionOf(result.tensor_latency_us),
           .batch_latency_us = DistributionOf(result.batch_latency_us),
           .median_lateness_us = DistributionOf(result.lateness_us).median,
-          .step_ms = result.step_ms.empty() ? 0 : support::Mean(result.step_ms),
+          .step_ms = MeanOf(result.step_ms),
+          .computation_ms = MeanOf(result.computation_ms),
+          .batches_ms = MeanOf(result.batches_ms),
           .steady = LoadOf(result.steady, options.steps),
           .warmup = LoadOf(result.warmup, options.warmup_steps)};
 }
@@ -155,6 +164,8 @@ std::string ToJson(const SimulationOptions& options,
                       {"batch_latency_us", Json(row.batch_latency_us)},
                       {"median_lateness_us", row.median_lateness_us},
                       {"step_ms", row.step_ms},
+                      {"computation_ms", row.computation_ms},
+                      {"batches_ms", row.batches_ms},
                       {"steady", Json(row.steady)},
                       {"announcing", Json(row.warmup)}});
   }
@@ -173,9 +184,34 @@ std::string ToJson(const SimulationOptions& options,
       {"forward_ms", options.cost.forward_ms},
       {"backward_ms", options.cost.backward_ms},
       {"batch_us", options.cost.batch_us},
+      {"batch_ns_per_byte", options.cost.batch_ns_per_byte},
+      {"chunk_bytes", options.cost.chunk_bytes},
+      {"fusion_bytes", options.fusion_threshold_bytes},
+      {"min_batch_bytes", options.min_batch_bytes},
       {"seed", options.seed},
       {"worlds", worlds}};
   return document.dump(2) + "\n";
+}
+
+std::string ToPage(const std::vector<Row>& rows) {
+  std::map<std::string, support::Curve> curves;
+  for (const Row& row : rows) {
+    const std::string name =
+        row.simulated ? absl::StrCat(row.topology, " of arity ", row.arity)
+                      : row.topology;
+    support::Curve& curve = curves[name];
+    curve.name = name;
+    curve.x.push_back(row.ranks);
+    curve.values.push_back(row.batch_latency_us.max);
+  }
+  support::Chart chart = {.title = "Batch latency, at most",
+                          .x_label = "ranks",
+                          .y_label = "us",
+                          .curves = {},
+                          .log_x = true,
+                          .log_y = true};
+  for (auto& [name, curve] : curves) chart.curves.push_back(std::move(curve));
+  return support::HtmlPage("Negotiation", support::ChartSection(chart));
 }
 
 }  // namespace hvdlite::scale_sim

@@ -42,7 +42,10 @@ struct Row {
   Distribution tensor_latency_us;
   Distribution batch_latency_us;
   double median_lateness_us = 0;
-  double step_ms = 0;  // mean
+  // Means over the steps, of the ranks' last.
+  double step_ms = 0;
+  double computation_ms = 0;  // until the last rank has computed
+  double batches_ms = 0;
   Load steady;
   Load warmup;
   // Else: the sizes, the maximum of the batch latency and what the root
@@ -55,5 +58,8 @@ Row RowOf(const SimulationOptions& options, const SimulationResult& result);
 void PrintTable(const std::vector<Row>& rows, std::ostream& out);
 std::string ToJson(const SimulationOptions& options,
                    const std::vector<Row>& rows);
+
+// For browsers: latencies over ranks, a curve for each topology and arity.
+std::string ToPage(const std::vector<Row>& rows);
 
 }  // namespace hvdlite::scale_sim

@@ -356,7 +356,7 @@ void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
   for (const int tensor : batch_tensors_) {
     bytes += options_.workload.requests[tensor].size_bytes();
   }
-  const int64_t batch_ns = options_.cost.BatchNanos(bytes, options_.ranks);
+  const int64_t batch_ns = options_.cost.BatchNanos(bytes);
   batches_ns_ += batch_ns;
   events_.Add(batch_start_ns_ + batch_ns, Event::Kind::kBatchEnd, /*rank=*/0);
 }

@@ -1,16 +1,41 @@
 // Simulation: many ranks that run the real Negotiator in virtual time.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/scale_sim/allreduce_cost.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/workload.h"
 
 namespace hvdlite::scale_sim {
+
+// What computation and collectives take; the same for every rank.
+struct CostModel {
+  double forward_ms = 50;
+  double backward_ms = 100;
+  // Of a batch of n bytes: batch_us for each of its pieces of chunk_bytes (0:
+  // it is one piece), and n * batch_ns_per_byte.
+  double batch_us = 0;
+  double batch_ns_per_byte = 0;
+  int64_t chunk_bytes = 0;
+
+  // From a step's beginning until a gradient is ready that backward produces
+  // after `fraction` of its time.
+  int64_t ReadyNanos(double fraction) const {
+    return std::llround((forward_ms + fraction * backward_ms) * 1e6);
+  }
+
+  // From the time at which the last rank has begun the batch.
+  int64_t BatchNanos(int64_t bytes) const {
+    const int64_t pieces =
+        chunk_bytes > 0 && bytes > 0 ? (bytes - 1) / chunk_bytes + 1 : 1;
+    return std::llround(static_cast<double>(pieces) * batch_us * 1e3 +
+                        static_cast<double>(bytes) * batch_ns_per_byte);
+  }
+};
 
 struct SimulationOptions {
   int ranks = 2;

@@ -1,6 +1,7 @@
 #include "tools/scale_sim/workload.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 
@@ -14,8 +15,7 @@
 namespace hvdlite::scale_sim {
 namespace {
 
-constexpr int64_t kBytesPerElement = 4;               // float32
-constexpr int64_t kMostElements = 1'000'000'000'000;  // of a set
+constexpr int64_t kMostElements = 1'000'000'000'000;  // of all gradients
 
 // Ready when their share of the work and all before it are done.
 std::vector<double> ReadyFractions(const std::vector<double>& work) {
@@ -46,27 +46,33 @@ negotiation::Request Average(std::string name, int64_t elements) {
   return request;
 }
 
+void AddGradient(int64_t elements, Workload& workload) {
+  workload.requests.push_back(Average(
+      absl::StrCat("gradient.layer", workload.requests.size(), ".weight"),
+      elements));
+}
+
 }  // namespace
 
-int64_t GradientSet::total_bytes() const {
-  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+Workload OneTensor() {
+  return {
+      .name = "one", .requests = {Average("tensor", 1)}, .ready_fraction = {1}};
 }
 
-GradientSet Resnet50GradientSet(int64_t classes) {
-  GradientSet set;
-  set.name = absl::StrCat("ResNet50 with ", classes, " classes");
-  std::vector<double> work;
-  for (const support::LayerGradient& gradient :
-       support::Resnet50Gradients(classes)) {
-    set.bytes.push_back(gradient.elements * kBytesPerElement);
-    work.push_back(gradient.multiply_adds);
+Workload Training(int tensors) {
+  Workload workload;
+  workload.name = "training";
+  const std::vector<int64_t> elements = support::Resnet50GradientElements();
+  for (int i = 0; i < tensors; ++i) {
+    AddGradient(elements.at(i), workload);
+    workload.ready_fraction.push_back((i + 1.0) / tensors);
   }
-  set.ready_fraction = ReadyFractions(work);
-  return set;
+  return workload;
 }
 
-absl::StatusOr<GradientSet> ParseGradientSet(absl::string_view text) {
-  GradientSet set;
+absl::StatusOr<Workload> ParseGradients(absl::string_view text) {
+  Workload workload;
+  workload.name = "training";
   std::vector<double> work;
   int64_t elements_left = kMostElements;
   double work_left = 1e300;
@@ -87,63 +93,27 @@ absl::StatusOr<GradientSet> ParseGradientSet(absl::string_view text) {
     }
     elements_left -= elements;
     work_left -= part;
-    set.bytes.push_back(elements * kBytesPerElement);
+    AddGradient(elements, workload);
     work.push_back(part);
   }
   if (work.empty()) {
     return absl::InvalidArgumentError(
         "has no gradients; write one line with its elements for each");
   }
-  set.ready_fraction = ReadyFractions(work);
-  return set;
+  workload.ready_fraction = ReadyFractions(work);
+  return workload;
 }
 
-absl::StatusOr<GradientSet> GradientSetNamed(const std::string& name) {
-  if (name == "resnet50-cifar10") return Resnet50GradientSet(10);
-  if (name == "resnet50-imagenet") return Resnet50GradientSet(1000);
-  const absl::StatusOr<std::string> text = base::ReadFile(name);
+absl::StatusOr<Workload> ReadGradients(const std::string& path) {
+  const absl::StatusOr<std::string> text = base::ReadFile(path);
   if (!text.ok()) {
     return absl::NotFoundError(absl::StrCat(
-        name,
-        ": no such set of gradients, nor a file that can be read; the "
-        "built-in sets are resnet50-cifar10 and resnet50-imagenet"));
+        path, ": cannot be read; name a file with a line per gradient"));
   }
-  absl::StatusOr<GradientSet> set = ParseGradientSet(*text);
-  if (!set.ok()) {
-    return absl::Status(set.status().code(),
-                        absl::StrCat(name, ": ", set.status().message()));
-  }
-  set->name = name;
-  return set;
-}
-
-Workload OneTensor() {
-  return {
-      .name = "one", .requests = {Average("tensor", 1)}, .ready_fraction = {1}};
-}
-
-Workload Training(int tensors) {
-  Workload workload;
-  workload.name = "training";
-  const std::vector<int64_t> elements = support::Resnet50GradientElements();
-  for (int i = 0; i < tensors; ++i) {
-    workload.requests.push_back(
-        Average(absl::StrCat("gradient.layer", i, ".weight"), elements.at(i)));
-    workload.ready_fraction.push_back((i + 1.0) / tensors);
-  }
-  return workload;
-}
-
-Workload TrainingWith(const GradientSet& gradients) {
-  Workload workload;
-  workload.name = gradients.name;
-  for (size_t i = 0; i < gradients.bytes.size(); ++i) {
-    workload.requests.push_back(
-        Average(absl::StrCat("gradient.layer", i, ".weight"),
-                gradients.bytes[i] / static_cast<int64_t>(sizeof(float))));
-  }
-  workload.ready_fraction = gradients.ready_fraction;
-  return workload;
+  absl::StatusOr<Workload> workload = ParseGradients(*text);
+  if (workload.ok()) return workload;
+  return absl::Status(workload.status().code(),
+                      absl::StrCat(path, ": ", workload.status().message()));
 }
 
 }  // namespace hvdlite::scale_sim

@@ -1,8 +1,6 @@
-// GradientSet: the gradients of a step, in the order in which backward makes
-// them; and Workload: what every rank submits in a step.
+// Workload: what every rank submits in a step.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,28 +9,6 @@
 #include "negotiation/protocol/request.h"
 
 namespace hvdlite::scale_sim {
-
-struct GradientSet {
-  std::string name;
-  std::vector<int64_t> bytes;
-  // Per gradient: after which part of the backward pass it is ready; ascends,
-  // the last at 1.
-  std::vector<double> ready_fraction;
-
-  int64_t total_bytes() const;
-};
-
-// float32 gradients of ResNet50, ready when the multiply-adds of their layer
-// and of the layers behind it are done.
-GradientSet Resnet50GradientSet(int64_t classes);
-
-// One line per gradient: its elements (float32), then, after white space, what
-// computing it takes relative to the others; without, all take the same. Empty
-// lines, and what follows a '#', are left out.
-absl::StatusOr<GradientSet> ParseGradientSet(absl::string_view text);
-
-// "resnet50-cifar10", "resnet50-imagenet", or the path of a file as above.
-absl::StatusOr<GradientSet> GradientSetNamed(const std::string& name);
 
 // A rank that has submitted everything waits for all of it, the last first, as
 // an optimizer's step() does.
@@ -53,7 +29,12 @@ Workload OneTensor();
 // ready at equal intervals.
 Workload Training(int tensors);
 
-// A training with these gradients.
-Workload TrainingWith(const GradientSet& gradients);
+// One line per gradient, in backward's order: its elements (float32), then,
+// after white space, what computing it takes relative to the others; without,
+// all take the same. Empty lines, and what follows a '#', are left out.
+absl::StatusOr<Workload> ParseGradients(absl::string_view text);
+
+// The same from a file, which errors name.
+absl::StatusOr<Workload> ReadGradients(const std::string& path);
 
 }  // namespace hvdlite::scale_sim

@@ -14,7 +14,6 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out);
 absl::StatusOr<int> ReportCommand(const Flags& flags, std::ostream& out);
 absl::StatusOr<int> CompareCommand(const Flags& flags, std::ostream& out);
 absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out);
-absl::StatusOr<int> EfficiencyCommand(const Flags& flags, std::ostream& out);
 
 // hvdliterun beside this program, unless the flags name another one.
 std::string LauncherOf(const Flags& flags);

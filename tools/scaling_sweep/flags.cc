@@ -121,12 +121,6 @@ void AddCommands(CLI::App& app, Flags& flags) {
                    "Rounds of the last comparison, at most; 0: the SPEC's, or "
                    "8")
       ->check(support::NotNegative());
-
-  CLI::App* efficiency = app.add_subcommand(
-      "efficiency", "Speed-up and efficiency of a table of epoch times (JSON)");
-  efficiency->add_option("FILE", flags.arguments, "See docs/scaling_sweep.md")
-      ->required()
-      ->expected(1);
 }
 
 // "scaling_sweep SPEC" is "scaling_sweep run SPEC".

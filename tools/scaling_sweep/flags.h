@@ -9,7 +9,7 @@
 namespace hvdlite::scaling_sweep {
 
 struct Flags {
-  std::string command;  // run, report, compare, tune or efficiency
+  std::string command;  // run, report, compare or tune
   // SPEC or a program and its arguments, of run and tune; DIR; A B; FILE.
   std::vector<std::string> arguments;
   bool after_dashes = false;  // "--" stands among them: a program's

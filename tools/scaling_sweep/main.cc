@@ -17,7 +17,6 @@ absl::StatusOr<int> Dispatch(const Flags& flags) {
   if (flags.command == "report") return ReportCommand(flags, std::cout);
   if (flags.command == "compare") return CompareCommand(flags, std::cout);
   if (flags.command == "tune") return TuneCommand(flags, std::cout);
-  if (flags.command == "efficiency") return EfficiencyCommand(flags, std::cout);
   return RunCommand(flags, std::cout);
 }
 

@@ -1,4 +1,4 @@
-// compare and efficiency.
+// compare.
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/compare/comparison.h"
-#include "tools/scaling_sweep/report/efficiency.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -53,15 +52,6 @@ absl::StatusOr<int> CompareCommand(const Flags& flags, std::ostream& out) {
                            Compare(a, b, kCompareSeed));
   out << ComparisonText(comparison, threshold);
   return threshold && Fails(comparison, *threshold) ? 1 : 0;
-}
-
-absl::StatusOr<int> EfficiencyCommand(const Flags& flags, std::ostream& out) {
-  HVDLITE_ASSIGN_OR_RETURN(const scale_sim::EpochTable table,
-                           scale_sim::ReadEpochTable(flags.arguments.front()));
-  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
-                           EpochEfficienciesText(table));
-  out << text;
-  return 0;
 }
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,11 +1,6 @@
 #include "tools/scaling_sweep/report/efficiency.h"
 
-#include <vector>
-
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -33,35 +28,6 @@ std::string PerNodeNote(const std::string& items) {
                       " processed at N nodes per node: what each of them does "
                       "in a second, as a "
                       "share of what one node does alone.");
-}
-
-absl::StatusOr<std::string> EpochEfficienciesText(
-    const scale_sim::EpochTable& table) {
-  if (table.nodes.front() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the first of the table's nodes must be 1, which efficiencies refer "
-        "to, but is ",
-        table.nodes.front()));
-  }
-  std::vector<std::vector<std::string>> rows;
-  for (const scale_sim::EpochColumn& column : table.columns) {
-    const double t1 = column.epoch_seconds.front();
-    for (size_t i = 0; i < table.nodes.size(); ++i) {
-      const int n = table.nodes[i];
-      const double tn = column.epoch_seconds[i];
-      rows.push_back(
-          {column.name, absl::StrCat(n), absl::StrFormat("%.5g", tn),
-           absl::StrFormat("%.2f", t1 / tn),
-           absl::StrFormat("%.2f %%", 100 * StrongEfficiency(t1, n, tn))});
-    }
-  }
-  return absl::StrCat(
-      table.source, "\n",
-      support::TextTable(
-          {"column", "nodes", "epoch s", "speed-up",
-           absl::StrCat("efficiency (", EfficiencyLabel(STRONG), ")")},
-          rows),
-      support::Wrapped(PerNodeNote("images")));
 }
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,11 +1,8 @@
-// Speed-up and parallel efficiency, also of epoch times that others have
-// published.
+// Parallel efficiency.
 #pragma once
 
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "tools/scale_sim/epoch_table.h"
 #include "tools/scaling_sweep/run/sweep.pb.h"
 
 namespace hvdlite::scaling_sweep {
@@ -28,10 +25,5 @@ std::string EfficiencyLabel(Scaling scaling);
 
 // What studies call the strong efficiency of N nodes, too.
 std::string PerNodeNote(const std::string& items);
-
-// Speed-up and strong efficiency T1/(N*TN) of each time, N in nodes, as a table
-// for people. An error if the first of the table's numbers of nodes is not 1.
-absl::StatusOr<std::string> EpochEfficienciesText(
-    const scale_sim::EpochTable& table);
 
 }  // namespace hvdlite::scaling_sweep

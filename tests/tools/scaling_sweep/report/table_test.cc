@@ -418,44 +418,5 @@ TEST(EfficiencyTest, FollowsTheFormulas) {
   EXPECT_DOUBLE_EQ(EfficiencyOfSpeeds(WEAK, 2, 100, 8, 200), 0.5);
 }
 
-TEST(EpochEfficienciesTest, OfTheA64FxTablesAreThosePrinted) {
-  const auto table = scale_sim::ReadEpochTable(HVDLITE_PUBLISHED_TIMES
-                                               "/a64fx_resnet50_cifar10.json");
-  ASSERT_TRUE(table.ok()) << table.status();
-  ASSERT_EQ(table->nodes.back(), 128);
-  ASSERT_THAT(table->columns, SizeIs(6));
-  const auto efficiency_percent = [&](size_t column) {
-    const std::vector<double>& seconds =
-        table->columns.at(column).epoch_seconds;
-    return 100 * StrongEfficiency(seconds.front(), 128, seconds.back());
-  };
-  // As printed: with two digits, computed from times that had more.
-  const auto rounded = [](double percent) {
-    return std::round(percent * 100) / 100;
-  };
-  EXPECT_EQ(table->columns[0].name, "Fujitsu/1");
-  EXPECT_NEAR(rounded(efficiency_percent(0)), 30.75, 0.02 + 1e-9);
-  EXPECT_EQ(table->columns[3].name, "Fujitsu/4");
-  EXPECT_NEAR(rounded(efficiency_percent(3)), 67.14, 0.02 + 1e-9);
-  // What is printed is what unrounded times may give.
-  EXPECT_LT(100 * StrongEfficiency(99.925, 128, 2.545), 30.75);
-  EXPECT_GT(100 * StrongEfficiency(99.935, 128, 2.535), 30.75);
-  EXPECT_LT(100 * StrongEfficiency(846.785, 128, 9.855), 67.14);
-  EXPECT_GT(100 * StrongEfficiency(846.795, 128, 9.845), 67.14);
-  const auto text = EpochEfficienciesText(*table);
-  ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_THAT(*text, HasSubstr("30.74 %"));
-  EXPECT_THAT(*text, HasSubstr("67.16 %"));
-}
-
-TEST(EpochEfficienciesTest, NeedATimeOnOneNode) {
-  const scale_sim::EpochTable table = {
-      .source = "",
-      .nodes = {2, 4},
-      .columns = {{.name = "a", .epoch_seconds = {2, 1}}}};
-  EXPECT_THAT(std::string(EpochEfficienciesText(table).status().message()),
-              HasSubstr("must be 1"));
-}
-
 }  // namespace
 }  // namespace hvdlite::scaling_sweep
