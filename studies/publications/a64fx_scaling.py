@@ -63,7 +63,7 @@ def hosts():
 def measure(bench, page, nodes, epochs):
     """The rows of the sweep."""
     folder = bench.folder / "sweep"
-    spec = specs.changed(pathlib.Path(SPEC).name, {
+    spec = specs.changed(bench.pick(small="a64fx_scaling_small.txt", published=pathlib.Path(SPEC).name), {
         "threads: [1, 2]": "threads: 2", "ranks: [1, 2]": "ranks: 2"} if bench.scale == "tiny" else {})
     file = folder / "spec.txt"
     if not (bench.resume and file.exists() and file.read_text(encoding="utf-8") == spec):
@@ -77,7 +77,7 @@ def measure(bench, page, nodes, epochs):
     if bench.scale == "published":
         words += ["--hosts", hosts()]
     else:
-        words += ["--small", "--repeats", bench.pick(small=5, published=3, tiny=1)]
+        words += ["--repeats", bench.pick(small=5, published=3, tiny=1)]
     bench.run("sweep", words)
     with open(folder / "results" / "table.csv", encoding="utf-8", newline="") as file:
         rows = [{"setting": row["setting"], **{key: int(row[key]) for key in ("nodes", "ranks", "threads")},

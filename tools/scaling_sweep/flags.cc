@@ -42,21 +42,21 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--retry-failed", flags.retry_failed,
                "Run again what has failed before");
   app.add_option("--time-limit", flags.time_limit_seconds,
-                 "Of a run, in seconds; 0: the SPEC's, or 600")
+                 "Time limit of a run in seconds; 0: the SPEC's, or 600")
       ->check(support::NotNegative());
 }
 
 // Of run: what a SPEC would say.
 void AddProgramFlags(CLI::App& app, Flags& flags) {
   support::AddParsed(app, "--ranks", flags.ranks, ParseCounts,
-                     "Worlds of a program: their ranks on each node, as 1,2,4. "
+                     "Numbers of ranks on each node, as 1,2,4. "
                      "Default: all powers of two up to the cores of this "
                      "machine, and their number");
   support::AddParsed(app, "--nodes", flags.nodes, ParseCounts,
                      "Numbers of nodes, each with every number of --ranks, as "
                      "1,2; they need --hosts");
   support::AddParsed(app, "--threads", flags.threads, ParseCounts,
-                     "Of a program: the threads that compute on each rank, as "
+                     "Numbers of threads that compute on each rank, as "
                      "1 or 1,2. Default: as many as hvdliterun chooses, which "
                      "differ between numbers of ranks");
   app.add_option("--repeats", flags.repeats,
@@ -65,8 +65,6 @@ void AddProgramFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--weak", flags.weak,
                "The program's work grows with its ranks, as with a batch of "
                "each: weak scaling");
-  app.add_flag("--small", flags.small,
-               "Run what the SPEC says for a machine that is too small for it");
   app.add_flag("--dry-run", flags.dry_run,
                "Print every command that would be run, and run none");
 }
@@ -109,16 +107,16 @@ void AddCommands(CLI::App& app, Flags& flags) {
       ->required();
   AddRunFlags(*tune, flags);
   tune->add_option("--minutes", flags.minutes,
-                   "What the search may take, with what is in the folder "
+                   "Duration of the search, with what is in the folder "
                    "already; how much is tried follows from it and from what "
                    "a run takes; 0: 15")
       ->check(support::NotNegative());
   tune->add_option("--candidates", flags.candidates,
-                   "Settings of the first round, at most; 0: the SPEC's, or "
+                   "Most settings of the first round; 0: the SPEC's, or "
                    "24 for each 15 minutes")
       ->check(support::NotNegative());
   tune->add_option("--final-repeats", flags.final_repeats,
-                   "Rounds of the last comparison, at most; 0: the SPEC's, or "
+                   "Most rounds of the last comparison; 0: the SPEC's, or "
                    "8")
       ->check(support::NotNegative());
 }

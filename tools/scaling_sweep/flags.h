@@ -26,7 +26,6 @@ struct Flags {
   std::vector<int> nodes;
   std::vector<int> threads;  // of a rank; none: hvdliterun's choice
   bool weak = false;
-  bool small = false;    // of a SPEC what it has for small machines
   bool dry_run = false;  // tells what would be run
   std::string fail_if;
   // Of tune.

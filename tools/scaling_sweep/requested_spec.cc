@@ -54,10 +54,6 @@ absl::Status CheckWords(const Flags& flags) {
         "a SPEC is one file; a program comes after --: scaling_sweep run -- ",
         absl::StrJoin(words, " ")));
   }
-  if (program && flags.small) {
-    return absl::InvalidArgumentError(
-        "--small is for a SPEC that says small { ... }, not for a program");
-  }
   if (!program && flags.weak) {
     return absl::InvalidArgumentError(
         "--weak is for a program of the command line; a SPEC says scaling: "
@@ -139,10 +135,6 @@ absl::StatusOr<Spec> RequestedSpec(const Flags& flags) {
     spec = SpecForProgram(flags);
   } else {
     HVDLITE_ASSIGN_OR_RETURN(spec, SpecOfFile(flags));
-    if (flags.small) {
-      HVDLITE_ASSIGN_OR_RETURN(spec, SmallSpec(spec));
-    }
-    spec.clear_small();
   }
   if (flags.repeats > 0) spec.set_repeats(flags.repeats);
   if (flags.time_limit_seconds > 0) {

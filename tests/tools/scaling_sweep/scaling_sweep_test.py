@@ -352,8 +352,7 @@ class SweepTest(unittest.TestCase):
                 setting { name: "a" threads: 2 environment { name: "A" value: "x y" }
                   world { nodes: 1 ranks_per_node: 2 } world { nodes: 2 ranks_per_node: 2 }
                   world { nodes: 4 ranks_per_node: 2 } }
-                setting { name: "alone" alone: true ranks: 1 environment { name: "B" value: "2" } }
-                small { repeats: 1 setting { name: "a" ranks: [1, 2] threads: 1 } }""" % TRAINER)
+                setting { name: "alone" alone: true ranks: 1 environment { name: "B" value: "2" } }""" % TRAINER)
         return self.path("spec.txt")
 
     def test_a_dry_run_prints_every_command_and_runs_none(self):
@@ -373,10 +372,6 @@ class SweepTest(unittest.TestCase):
         self.assertIn("-np 4 -H h1:2,h2:2 ", named)
         self.assertIn("left out: 1 configuration of 4 nodes, for hosts that are named: 2;", named)
         self.assertNotIn("-np 8", named)
-        small = self.run_program(self.path("spec.txt"), "--dry-run", "--small")
-        self.assertIn("\nhvdliterun -np 2 --threads 1 ", small)
-        self.assertNotIn("-H", small)
-        self.assertIn("cluster_small.sweep", small)
 
     def test_worlds_wait_for_a_command_with_enough_hosts(self):
         spec = self.write_cluster_spec()
@@ -388,16 +383,6 @@ class SweepTest(unittest.TestCase):
         self.sweep("out", spec, flags=["--hosts", "a,b,c,d"])
         self.assertEqual([sample["nodes"] for sample in self.samples("out")][6:], [4, 4])
         self.assertEqual(len(self.lines("out", "table.csv")), 5)
-
-    def test_what_a_spec_has_for_small_machines_is_run_by_a_flag(self):
-        text = self.sweep("out", self.write_cluster_spec(), flags=["--small"])
-        self.assertEqual([(sample["ranks"], sample["setting"]) for sample in self.samples("out")],
-                         [(1, "a"), (2, "a"), (1, "alone")])
-        self.assertNotIn("left out", text)
-        self.assertIn("says nothing of a small machine", self.sweep(
-            "other", self.write_spec("plain.txt"), flags=["--small"], code=2))
-        self.assertIn("--small is for a SPEC", self.run_program(
-            "run", "--small", "--ranks", "1", "--", TRAINER, code=2))
 
     def test_a_run_of_a_program_has_a_time_limit(self):
         self.assertIn("longer than the limit of 0.2 s", self.run_program(

@@ -54,7 +54,6 @@ Spec CommonPart(Spec spec) {
   spec.clear_name();
   spec.clear_repeats();
   spec.clear_time_limit_seconds();
-  spec.clear_order();
   spec.clear_seed();
   spec.clear_items_per_epoch();
   spec.clear_cores_per_node();

@@ -41,8 +41,10 @@ absl::Status WriteReports(const std::string& directory, std::ostream& out) {
   }
   const fs::path folder = directory;
   HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "table.txt", text));
-  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "table.csv", ScalingCsv(table)));
-  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "report.html", HtmlReport(table)));
+  HVDLITE_RETURN_IF_ERROR(
+      support::WriteNewFile(folder / "table.csv", ScalingCsv(table)));
+  HVDLITE_RETURN_IF_ERROR(
+      support::WriteNewFile(folder / "report.html", HtmlReport(table)));
   for (const auto& [name, chart] : ScalingCharts(table)) {
     HVDLITE_RETURN_IF_ERROR(
         support::WriteNewFile(folder / name, support::ChartDocument(chart)));
@@ -164,8 +166,7 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
                       .retry_failed = flags.retry_failed},
                      results, stop, out);
   const absl::Status status = runner.RunAll(
-      configurations, RunOrder(configurations.size(), spec.repeats(),
-                               spec.order(), spec.seed()));
+      configurations, RunOrder(configurations.size(), spec.repeats()));
   if (absl::IsCancelled(status)) {
     out << "interrupted; the same command goes on from here" << std::endl;
     return 128 + runner.stop_signal();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -81,13 +80,6 @@ absl::Status CheckAlone(const Configuration& configuration) {
   return absl::InvalidArgumentError(absl::StrCat(
       "setting '", configuration.setting, "': alone: has no launcher for ",
       configuration.ranks(), " ranks; give it ranks: 1"));
-}
-
-// Fisher and Yates' shuffle: the same on every platform, unlike std::shuffle.
-void Shuffle(std::vector<size_t>& values, std::mt19937_64& random) {
-  for (size_t last = values.size(); last > 1; --last) {
-    std::swap(values[last - 1], values[random() % last]);
-  }
 }
 
 }  // namespace
@@ -197,18 +189,12 @@ absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec) {
   return all;
 }
 
-std::vector<PlannedRun> RunOrder(size_t configurations, int repeats,
-                                 Order order, uint64_t seed) {
-  std::mt19937_64 random(seed);
+std::vector<PlannedRun> RunOrder(size_t configurations, int repeats) {
   std::vector<PlannedRun> runs;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     std::vector<size_t> indices(configurations);
     std::iota(indices.begin(), indices.end(), size_t{0});
-    if (order == SHUFFLED) {
-      Shuffle(indices, random);
-    } else if (repeat % 2 == 1) {
-      std::reverse(indices.begin(), indices.end());
-    }
+    if (repeat % 2 == 1) std::reverse(indices.begin(), indices.end());
     for (const size_t index : indices) runs.push_back({index, repeat});
   }
   return runs;

@@ -64,10 +64,10 @@ struct PlannedRun {
   bool operator==(const PlannedRun&) const = default;
 };
 
-// Every repeat goes through all configurations before the next one begins, so
-// that what changes on the machine meanwhile meets all of them alike. More
-// repeats do not change the order of the first ones.
-std::vector<PlannedRun> RunOrder(size_t configurations, int repeats,
-                                 Order order, uint64_t seed);
+// Every repeat goes through all configurations before the next one begins,
+// backwards every second time, so that what changes on the machine meanwhile
+// meets all of them alike. More repeats do not change the order of the first
+// ones.
+std::vector<PlannedRun> RunOrder(size_t configurations, int repeats);
 
 }  // namespace hvdlite::scaling_sweep

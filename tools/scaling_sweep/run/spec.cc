@@ -75,22 +75,6 @@ std::string HintFor(const std::string& parser_error) {
   return "";
 }
 
-// Puts what `change`, a SPEC or a setting, has into `lists`.
-template <typename Lists>
-void Replace(const Lists& change, Lists& lists) {
-  const google::protobuf::Reflection& reflection = *change.GetReflection();
-  if (change.ranks_size() + change.world_size() > 0) {
-    lists.clear_ranks();
-    lists.clear_world();
-  }
-  std::vector<const FieldDescriptor*> fields;
-  reflection.ListFields(change, &fields);
-  for (const FieldDescriptor* field : fields) {
-    reflection.ClearField(&lists, field);
-  }
-  lists.MergeFrom(change);
-}
-
 constexpr double kDefaultTimeLimitSeconds = 600;
 
 // Keeps the first error, with its place for people, who count from 1.
@@ -151,13 +135,6 @@ absl::StatusOr<Spec> ParseSpec(const std::string& text,
   if (spec.time_limit_seconds() == 0) {
     spec.set_time_limit_seconds(kDefaultTimeLimitSeconds);
   }
-  if (spec.has_small()) {
-    const absl::Status small = SmallSpec(spec).status();
-    if (!small.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": ", small.message()));
-    }
-  }
   return spec;
 }
 
@@ -181,46 +158,6 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path,
     spec.set_name(std::filesystem::path(path).stem().string());
   }
   return spec;
-}
-
-absl::StatusOr<Spec> SmallSpec(const Spec& spec) {
-  if (!spec.has_small()) {
-    return absl::InvalidArgumentError(
-        "small: the SPEC says nothing of a small machine; say small { ... } "
-        "with what is different there, or leave --small out");
-  }
-  Spec change = spec.small();
-  if (change.has_small()) {
-    return absl::InvalidArgumentError("small: has a small of its own");
-  }
-  const std::vector<Setting> settings(change.setting().begin(),
-                                      change.setting().end());
-  change.clear_setting();
-  Spec small = spec;
-  small.clear_small();
-  small.set_name(absl::StrCat(spec.name(), "_small"));
-  Replace(change, small);
-  for (const Setting& setting : settings) {
-    auto& all = *small.mutable_setting();
-    const auto same = std::find_if(
-        all.begin(), all.end(),
-        [&](const Setting& one) { return one.name() == setting.name(); });
-    if (same == all.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "small: there is no setting '", setting.name(), "'; there are '",
-          absl::StrJoin(all, "', '",
-                        [](std::string* out, const Setting& one) {
-                          absl::StrAppend(out, one.name());
-                        }),
-          "'"));
-    }
-    Replace(setting, *same);
-  }
-  if (const absl::Status status = CheckSpec(small); !status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("small: ", status.message()));
-  }
-  return small;
 }
 
 std::string Identity(const Spec& spec) {

@@ -33,11 +33,6 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path,
 // names and how long tuning takes.
 std::string Identity(const Spec& spec);
 
-// The SPEC with what its `small` has in the place of its own; "_small" is added
-// to its name unless that gives another. InvalidArgument where it has no
-// `small`, or where that cannot be.
-absl::StatusOr<Spec> SmallSpec(const Spec& spec);
-
 // InvalidArgument that names the field, what it holds and what it may hold.
 absl::Status CheckSpec(const Spec& spec);
 // The same of numbers and lists alone: also of a SPEC that was made of one.
@@ -74,7 +69,6 @@ void VisitTexts(Spec& spec, const Visitor& visit) {
     visit("environment", *variable.mutable_value());
   }
   for (Setting& setting : *spec.mutable_setting()) VisitTexts(setting, visit);
-  if (spec.has_small()) VisitTexts(*spec.mutable_small(), visit);
   if (!spec.has_tune()) return;
   for (Dimension& dimension : *spec.mutable_tune()->mutable_dimension()) {
     for (Setting& option : *dimension.mutable_option()) {

@@ -72,9 +72,7 @@ class SweepRunnerTest : public ::testing::Test {
   // Of all configurations.
   std::vector<Sample> Samples() {
     EXPECT_TRUE(
-        runner_
-            ->RunAll(configurations_, RunOrder(configurations_.size(), 1,
-                                               spec_.order(), spec_.seed()))
+        runner_->RunAll(configurations_, RunOrder(configurations_.size(), 1))
             .ok());
     return results_->samples();
   }
