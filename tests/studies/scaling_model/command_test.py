@@ -164,8 +164,8 @@ class CommandTest(unittest.TestCase):
             self.assertIn(one, text)
         with open(os.path.join(ROOT, TABLE), encoding="utf-8") as file:
             table = json.load(file)
-        table["nodes"][0] = 0.5
-        self.refuse(["efficiency", self.write("half.json", json.dumps(table))], "half.json: nodes is 0.5")
+        table["nodes"] = [2 * nodes for nodes in table["nodes"]]
+        self.refuse(["efficiency", self.write("twice.json", json.dumps(table))], "must be 1", "but is 2")
 
 
 if __name__ == "__main__":

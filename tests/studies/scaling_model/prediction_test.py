@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Predictions, with scale_sim; usage: prediction_test.py SCALE_SIM [unittest's arguments]"""
 
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,7 +15,7 @@ from studies.scaling_model.prediction import ADDITIONS, Hvdlite, Simulator, Vari
 from studies.scaling_model.training import NETWORKS, SHARED_MEMORY, Model, Wrong, harmonic, parse_gradients
 
 FULL = Hvdlite(ranks_per_node=4, core="own", max_simulated_ranks=16)
-SIMULATOR = None  # of the command line
+PROGRAM = SIMULATOR = None  # of the command line
 RESNET50 = Model(image_ms=2, between_nodes=NETWORKS["tofu"], software_ns_per_byte=0.5, chunk_bytes=4 << 20)
 
 
@@ -105,9 +107,10 @@ class StepTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, link in NETWORKS.items():
                 path = os.path.join(folder, name)
-                os.system(f"{sys.argv[0]} --ranks 2 --workload one --network {name} --json {path} >/dev/null")
+                subprocess.run([PROGRAM, "--ranks", "2", "--workload", "one", "--network", name, "--json", path],
+                               check=True, stdout=subprocess.DEVNULL)
                 with open(path, encoding="utf-8") as file:
-                    found = prediction.json.load(file)
+                    found = json.load(file)
                 self.assertEqual((found["between_nodes"], found["within_node"]), (asdict(link), asdict(SHARED_MEMORY)))
 
     def test_a_program_that_is_not_there_or_fails_is_named(self):
@@ -146,6 +149,6 @@ class PredictTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.argv[0] = os.path.abspath(sys.argv.pop(1))
-    SIMULATOR = Simulator(sys.argv[0])
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    SIMULATOR = Simulator(PROGRAM)
     unittest.main()
