@@ -184,10 +184,11 @@ def predictions_text(measured, columns):
         if fit.points:
             nodes = list(dict.fromkeys(one.nodes for one in column.predictions))
             parts.append(wrapped(
-                f"How far these numbers were tested: the fit is to the rows of {joined(fit.nodes(True))} nodes; those "
-                f"of {joined(fit.nodes(False))}, which were measured, too, it predicts to {percent(fit.median_error)} % "
-                f"(median), {percent(fit.max_error)} % at most. Fits to fewer rows were off, on more nodes than those, "
-                f"by at most: {beyond_text(fit)}. All this is of Horovod; of hvdlite nothing was measured there.")
+                f"How far these numbers were tested: the fit is to the rows of {joined(fit.nodes(True))} nodes; "
+                f"those of {joined(fit.nodes(False))}, which were measured, too, it predicts to "
+                f"{percent(fit.median_error)} % (median), {percent(fit.max_error)} % at most. Fits to fewer rows "
+                f"were off, on more nodes than those, by at most: {beyond_text(fit)}. All this is of Horovod; of "
+                "hvdlite nothing was measured there.")
                 + "".join(wrapped(reach_text(*fit.reach(count)), f"- {count} node{'s' if count > 1 else ''}: ")
                           for count in nodes))
     return "\n".join(parts)
