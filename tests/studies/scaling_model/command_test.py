@@ -158,6 +158,17 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(systems("--add", "none", "--hvdlite-algorithm", "ring", "--hvdlite-software-ns-per-byte", "1"),
                          equal + ["+ algorithm", "+ 1 ns per byte"])
 
+    def test_debians_python_is_taken_where_another_lacks_scipy(self):
+        os.mkdir(self.path("bin"))
+        os.symlink("/usr/bin/python3", self.path("bin/python3"))
+        self.write("pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
+        told = subprocess.run(["env", f"PATH={self.path('bin')}:/usr/bin:/bin", PROGRAM, "efficiency", TABLE], cwd=ROOT,
+                              capture_output=True, text=True, check=False)
+        self.assertIn("67.16 %", told.stdout, told.stderr)
+        told = subprocess.run(["/usr/bin/python3", "-S", PROGRAM, "--help"], capture_output=True, text=True, check=False)
+        self.assertEqual(told.returncode, 1)
+        self.assertIn("tools/setup --studies installs it", told.stderr)
+
     def test_efficiencies_are_told(self):
         text = self.succeed("efficiency", TABLE)
         for one in ("30.74 %", "67.16 %"):
