@@ -129,11 +129,13 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
                  "that is ready everywhere at once, not simulated")
       ->check(CLI::IsMember({"tree", "star", "both"}))
       ->capture_default_str();
-  app.add_option("--workload", flags.workload,
-                 "training: gradients of ResNet50, ready evenly over backward; "
-                 "one: one synchronous allreduce of 4 bytes per step")
-      ->check(CLI::IsMember({"training", "one"}))
-      ->capture_default_str();
+  CLI::Option* const workload =
+      app.add_option(
+             "--workload", flags.workload,
+             "training: gradients of ResNet50, ready evenly over backward; "
+             "one: one synchronous allreduce of 4 bytes per step")
+          ->check(CLI::IsMember({"training", "one"}))
+          ->capture_default_str();
   CLI::Option* const tensors =
       app.add_option("--tensors", flags.tensors,
                      "Number of gradients per step of training")
@@ -142,6 +144,7 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
   app.add_option("--gradients", flags.gradients,
                  "File with the gradients of a training, a line for each: "
                  "elements, relative work of backward (1)")
+      ->excludes(workload)
       ->excludes(tensors);
   support::AddPositive(app, "--steps", options.steps,
                        "Steps that are measured");

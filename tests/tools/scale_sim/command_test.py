@@ -121,6 +121,7 @@ class ScaleSimCommandTest(unittest.TestCase):
                 file.write("many\n")
             self.refuse(["--gradients", path], path + ": line 1")
             self.refuse(["--gradients", path, "--json", path], path, "name another file")
+            self.refuse(["--gradients", path, "--workload", "one"], "--gradients", "--workload")
 
     def test_results_are_drawn(self):
         with tempfile.TemporaryDirectory() as folder:
