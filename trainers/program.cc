@@ -18,7 +18,7 @@
 #include "support/interrupt_notice.h"
 #include "support/machine.h"
 #include "support/processor.h"
-#include "timeline/trace_format.h"
+#include "timeline/record/trace_format.h"
 
 namespace hvdlite::trainers {
 namespace {

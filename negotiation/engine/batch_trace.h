@@ -12,7 +12,7 @@
 #include "collective/fusion/fusion.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/protocol/negotiator.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::negotiation {
 

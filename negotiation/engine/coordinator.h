@@ -23,7 +23,7 @@
 #include "negotiation/engine/operation.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/progress_thread.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::negotiation {
 

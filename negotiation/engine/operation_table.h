@@ -20,8 +20,8 @@
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/protocol/process_look.h"
-#include "timeline/trace_event.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/record/trace_event.h"
+#include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::negotiation {
 

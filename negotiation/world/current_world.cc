@@ -27,7 +27,7 @@
 #include "base/launcher_environment.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
-#include "timeline/trace_format.h"
+#include "timeline/record/trace_format.h"
 
 namespace hvdlite::internal {
 namespace {

@@ -24,7 +24,8 @@
 #include "negotiation/explain/start_watch.h"
 #include "negotiation/world/coordinator_cpu.h"
 #include "negotiation/world/start_agreement.h"
-#include "timeline/resource_sampler.h"
+#include "timeline/record/part_merge.h"
+#include "timeline/record/resource_sampler.h"
 
 namespace hvdlite::internal {
 namespace {

@@ -26,9 +26,9 @@
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/backend.h"
 #include "negotiation/world/start_agreement.h"
-#include "timeline/step_meter.h"
-#include "timeline/step_report.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/diagnose/step_reporter.h"
+#include "timeline/record/step_meter.h"
+#include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::internal {
 

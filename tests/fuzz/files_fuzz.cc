@@ -6,12 +6,13 @@
 
 #include "base/checkpoint_file.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "timeline/findings.h"
-#include "timeline/step_analysis.h"
-#include "timeline/trace_format.h"
-#include "timeline/trace_reader.h"
-#include "timeline/trace_recorder.h"
-#include "timeline/trace_summary.h"
+#include "timeline/diagnose/findings.h"
+#include "timeline/diagnose/step_analysis.h"
+#include "timeline/diagnose/trace_summary.h"
+#include "timeline/read/trace_reader.h"
+#include "timeline/record/part_merge.h"
+#include "timeline/record/trace_format.h"
+#include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::fuzz {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz_input.h"
-#include "timeline/trace_file.h"
-#include "timeline/trace_merge.h"
-#include "timeline/trace_reader.h"
+#include "timeline/read/trace_file.h"
+#include "timeline/read/trace_merge.h"
+#include "timeline/read/trace_reader.h"
 #include "tools/timeline_viewer/convert.h"
 #include "tools/timeline_viewer/repair.h"
 #include "tools/timeline_viewer/report.h"

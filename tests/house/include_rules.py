@@ -206,6 +206,7 @@ def violations(root, commands=()):
     for path, lines in includes.items():
         for included in lines:
             found += check_layers(path, included)
+            found += check_timeline_layers(path, included)
             found += check_public_header(path, included)
     for header, includer in shared_headers(includes, files).items():
         for included in includes[header]:

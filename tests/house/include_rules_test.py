@@ -47,7 +47,7 @@ class IncludeRulesTest(unittest.TestCase):
             "torch_plugin/include/hvdlite/work.h": "#include <torch/torch.h>\n#include <hvdlite/a.h>\n",
             "torch_plugin/ops/work.cc": '#include "hvdlite/work.h"\n#include "base/clock.h"\n',
             "trainers/main.cc": "#include <hvdlite/work.h>\n#include <torch/torch.h>\n",
-            "tools/timeline_viewer/main.cc": '#include "timeline/reader.h"\n',
+            "tools/timeline_viewer/main.cc": '#include "timeline/read/reader.h"\n',
         }), [])
 
     def test_a_trainer_that_knows_more_than_its_users_is_found(self):
@@ -55,8 +55,17 @@ class IncludeRulesTest(unittest.TestCase):
                         "trainers/train_net.cc", "public headers alone")
 
     def test_a_lower_layer_that_includes_a_higher_one_is_found(self):
-        self.assert_one({"timeline/a.cc": '#include "collective/communicator.h"\n'},
-                        "timeline/a.cc", "collective/communicator.h")
+        self.assert_one({"timeline/read/a.cc": '#include "collective/communicator.h"\n'},
+                        "timeline/read/a.cc", "collective/communicator.h")
+
+    def test_a_part_of_the_timeline_includes_what_is_below_it(self):
+        self.assertEqual(self.violations_of({
+            "timeline/diagnose/a.cc": '#include "timeline/read/b.h"\n#include "timeline/record/c.h"\n',
+            "timeline/read/b.h": '#include "timeline/record/c.h"\n',
+        }), [])
+        self.assert_one({"timeline/record/c.cc": '#include "timeline/read/b.h"\n'},
+                        "timeline/record/c.cc", "timeline/read/b.h")
+        self.assert_one({"timeline/a.cc": '#include "base/clock.h"\n'}, "timeline/a.cc", "is in none of")
 
     def test_the_public_api_below_the_plugin_is_found(self):
         self.assert_one({"negotiation/a.cc": "#include <hvdlite/hvdlite.h>\n"}, "hvdlite/hvdlite.h")

@@ -10,7 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/record/part_merge.h"
+#include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::timeline {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "timeline/trace_event.h"
+#include "timeline/record/trace_event.h"
 #include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::timeline_viewer {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
-#include "timeline/trace_format.h"
+#include "timeline/record/trace_format.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {

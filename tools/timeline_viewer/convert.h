@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "timeline/trace_file.h"
+#include "timeline/read/trace_file.h"
 #include "tools/timeline_viewer/raw_trace.h"
 #include "tools/timeline_viewer/report.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "timeline/trace_summary.h"
+#include "timeline/diagnose/trace_summary.h"
 #include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::timeline_viewer {

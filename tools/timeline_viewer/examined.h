@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "timeline/findings.h"
-#include "timeline/step_analysis.h"
-#include "timeline/trace_reader.h"
+#include "timeline/diagnose/findings.h"
+#include "timeline/diagnose/step_analysis.h"
+#include "timeline/read/trace_reader.h"
 
 namespace hvdlite::timeline_viewer {
 

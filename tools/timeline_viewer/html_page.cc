@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "timeline/trace_file.h"
+#include "timeline/read/trace_file.h"
 #include "tools/timeline_viewer/page_encoding.h"
 #include "tools/timeline_viewer/page_facts.h"
 #include "tools/timeline_viewer/page_rows.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "timeline/trace_reader.h"
+#include "timeline/read/trace_reader.h"
 #include "tools/timeline_viewer/page_rows.h"
 
 namespace hvdlite::timeline_viewer {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
-#include "timeline/trace_event.h"
-#include "timeline/trace_summary.h"
+#include "timeline/diagnose/trace_summary.h"
+#include "timeline/record/trace_event.h"
 #include "tools/timeline_viewer/page_encoding.h"
 
 namespace hvdlite::timeline_viewer {

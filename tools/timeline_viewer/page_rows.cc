@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "timeline/trace_event.h"
+#include "timeline/record/trace_event.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {

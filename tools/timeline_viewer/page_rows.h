@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "timeline/trace_reader.h"
+#include "timeline/read/trace_reader.h"
 
 namespace hvdlite::timeline_viewer {
 

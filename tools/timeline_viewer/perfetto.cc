@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
-#include "timeline/trace_file.h"
+#include "timeline/read/trace_file.h"
 #include "tools/timeline_viewer/convert.h"
 #include "tools/timeline_viewer/perfetto_trace.pb.h"
 #include "tools/timeline_viewer/raw_trace.h"

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
-#include "timeline/slice_edges.h"
-#include "timeline/trace_event_parser.h"
-#include "timeline/trace_file.h"
-#include "timeline/trace_format.h"
+#include "timeline/read/slice_edges.h"
+#include "timeline/read/trace_event_parser.h"
+#include "timeline/read/trace_file.h"
+#include "timeline/record/trace_format.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
-#include "timeline/trace_event_parser.h"
-#include "timeline/trace_file.h"
+#include "timeline/read/trace_event_parser.h"
+#include "timeline/read/trace_file.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "support/text_table.h"
-#include "timeline/trace_format.h"
+#include "timeline/record/trace_format.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {

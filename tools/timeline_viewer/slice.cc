@@ -16,12 +16,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "timeline/slice_edges.h"
-#include "timeline/step_analysis.h"
-#include "timeline/trace_event_parser.h"
-#include "timeline/trace_file.h"
-#include "timeline/trace_merge.h"
-#include "timeline/trace_reader.h"
+#include "timeline/diagnose/step_analysis.h"
+#include "timeline/read/slice_edges.h"
+#include "timeline/read/trace_event_parser.h"
+#include "timeline/read/trace_file.h"
+#include "timeline/read/trace_merge.h"
+#include "timeline/read/trace_reader.h"
 #include "tools/timeline_viewer/page_facts.h"
 
 namespace hvdlite::timeline_viewer {

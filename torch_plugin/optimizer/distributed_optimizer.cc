@@ -15,7 +15,7 @@
 #include "base/fork_mark.h"
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
-#include "timeline/trace_event.h"
+#include "timeline/record/trace_event.h"
 #include "torch_plugin/ops/tensors.h"
 #include "torch_plugin/optimizer/gradient_reducer.h"
 #include "torch_plugin/optimizer/parameters.h"

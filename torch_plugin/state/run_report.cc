@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/environment.h"
-#include "timeline/trace_format.h"
+#include "timeline/record/trace_format.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {

@@ -23,7 +23,7 @@
 #include "base/contain_exceptions.h"
 #include "negotiation/world/current_world.h"
 #include "negotiation/world/process_set.h"
-#include "timeline/trace_event.h"
+#include "timeline/record/trace_event.h"
 #include "torch_plugin/ops/operation_call.h"
 #include "torch_plugin/throw_status.h"
 

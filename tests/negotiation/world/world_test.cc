@@ -30,7 +30,7 @@
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/run_ranks.h"
-#include "timeline/step_report.h"
+#include "timeline/diagnose/step_report.h"
 
 namespace hvdlite::internal {
 namespace {

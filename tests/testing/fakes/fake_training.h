@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "timeline/trace_event.h"
-#include "timeline/trace_reader.h"
+#include "timeline/read/trace_reader.h"
+#include "timeline/record/trace_event.h"
 
 namespace hvdlite::timeline {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::timeline {
 

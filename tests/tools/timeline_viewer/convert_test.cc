@@ -16,7 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "support/input_error.h"
 #include "tests/testing/fakes/test_files.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/record/part_merge.h"
+#include "timeline/record/trace_recorder.h"
 #include "tools/timeline_viewer/perfetto_trace.pb.h"
 #include "tools/timeline_viewer/viewer.h"
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/test_files.h"
-#include "timeline/trace_event.h"
+#include "timeline/record/trace_event.h"
 #include "tools/timeline_viewer/page_encoding.h"
 #include "tools/timeline_viewer/page_facts.h"
 #include "tools/timeline_viewer/page_rows.h"

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/test_files.h"
-#include "timeline/trace_event_parser.h"
-#include "timeline/trace_file.h"
+#include "timeline/read/trace_event_parser.h"
+#include "timeline/read/trace_file.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {

@@ -9,8 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "support/input_error.h"
 #include "tests/testing/fakes/test_files.h"
-#include "timeline/trace_reader.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/read/trace_reader.h"
+#include "timeline/record/part_merge.h"
+#include "timeline/record/trace_recorder.h"
 #include "tools/timeline_viewer/viewer.h"
 
 namespace hvdlite::timeline_viewer {

@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "tests/testing/fakes/test_files.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/record/part_merge.h"
+#include "timeline/record/trace_recorder.h"
 #include "tools/timeline_viewer/viewer.h"
 
 namespace hvdlite::timeline_viewer {

@@ -14,9 +14,9 @@
 
 #include "tests/torch_plugin/error_text.h"
 #include "tests/torch_plugin/small_net.h"
-#include "timeline/step_analysis.h"
-#include "timeline/trace_reader.h"
-#include "timeline/trace_summary.h"
+#include "timeline/diagnose/step_analysis.h"
+#include "timeline/diagnose/trace_summary.h"
+#include "timeline/read/trace_reader.h"
 
 namespace hvdlite {
 namespace {

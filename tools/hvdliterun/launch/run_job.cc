@@ -17,7 +17,7 @@
 #include "base/descriptor.h"
 #include "base/status_macros.h"
 #include "support/child_process.h"
-#include "timeline/step_report.h"
+#include "timeline/diagnose/step_report.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/core_report.h"

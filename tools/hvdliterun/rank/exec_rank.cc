@@ -32,7 +32,7 @@
 #include "support/libraries.h"
 #include "support/openmp.h"
 #include "support/terminal.h"
-#include "timeline/step_report.h"
+#include "timeline/diagnose/step_report.h"
 #include "tools/hvdliterun/plan/settings.h"
 #include "tools/hvdliterun/plan/slurm_list.h"
 #include "tools/hvdliterun/plan/surroundings.h"

@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "support/statistics.h"
-#include "timeline/trace_format.h"
-#include "timeline/trace_reader.h"
+#include "timeline/read/trace_reader.h"
+#include "timeline/record/trace_format.h"
 #include "tools/scaling_sweep/report/efficiency.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 

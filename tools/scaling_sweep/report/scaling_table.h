@@ -9,7 +9,7 @@
 
 #include "support/html_page.h"
 #include "support/statistics.h"
-#include "timeline/trace_summary.h"
+#include "timeline/diagnose/trace_summary.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/results.h"
 

@@ -17,7 +17,7 @@
 #include "support/child_process.h"
 #include "support/process.h"
 #include "support/text_table.h"
-#include "timeline/trace_format.h"
+#include "timeline/record/trace_format.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/failure.h"
 #include "tools/scaling_sweep/run/launch_plan.h"

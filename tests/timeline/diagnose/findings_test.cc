@@ -1,0 +1,485 @@
+#include "timeline/diagnose/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/testing/fakes/fake_training.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+using Counters = std::vector<std::pair<std::string, std::vector<TraceArg>>>;
+
+std::vector<Finding> Find(const FakeTraining& training) {
+  const Trace trace = MakeTrace(training);
+  return FindCauses(trace, AnalyzeSteps(trace));
+}
+
+// What threads get per second.
+struct Use {
+  double main_cpu = 0.9;
+  double main_delay = 0;
+  double progress_cpu = 0.02;
+  double progress_delay = 0;
+  int64_t threads = 1;
+  int64_t minor_faults = 100;
+  int64_t major_faults = 0;
+  double system_cpu = 0.02;
+};
+
+Counters CountersOf(const Use& use) {
+  const auto us = [](double seconds) {
+    return static_cast<int64_t>(seconds * 1e6);
+  };
+  return {{"PROGRESS_THREAD",
+           {{"cpu_us", us(use.progress_cpu)},
+            {"delay_us", us(use.progress_delay)},
+            {"involuntary", int64_t{1}}}},
+          {"MAIN_THREAD",
+           {{"cpu_us", us(use.main_cpu)}, {"delay_us", us(use.main_delay)}}},
+          {"COMPUTE_THREADS",
+           {{"cpu_us", us(use.main_cpu)},
+            {"delay_us", us(use.main_delay)},
+            {"threads", use.threads}}},
+          {"MEMORY",
+           {{"minor_faults", use.minor_faults},
+            {"major_faults", use.major_faults},
+            {"system_cpu_us", us(use.system_cpu)}}}};
+}
+
+TEST(FindingsTest, AHealthyTrainingHasACleanBill) {
+  FakeTraining training;
+  training.counters = [](int64_t) { return CountersOf({}); };
+  EXPECT_THAT(Find(training), IsEmpty());
+}
+
+TEST(FindingsTest, ASlowRankIsAStraggler) {
+  FakeTraining training;
+  training.ranks = 4;
+  training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 2 ? 14'000 : 10'000;
+  };
+  training.counters = [](int64_t) { return CountersOf({}); };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[0].rank, 2);
+  EXPECT_THAT(findings[0].title, HasSubstr("Rank 2 (node2)"));
+  EXPECT_NEAR(findings[0].share, 4'000.0 / 14'260, 0.001);
+  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("more to compute"));
+}
+
+TEST(FindingsTest, OfTwoRanksTheWaitOfTheOneThatIsHeldUpCounts) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return rank == 1 && step != 5 ? 11'500 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_NEAR(findings[0].share, 0.12, 0.01);
+}
+
+TEST(FindingsTest, AFewLongStepsMakeNoStraggler) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return rank == 1 && step % 8 == 0 ? 18'000 : 10'000;
+  };
+  EXPECT_THAT(Find(training), IsEmpty());
+  // Nor do turns, in which each is late by as much.
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return step % 2 == rank ? 11'500 : 10'000;
+  };
+  EXPECT_THAT(Find(training), IsEmpty());
+}
+
+TEST(FindingsTest, ARankThatSleepsIsToldFromOneThatComputes) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 20'000 : 10'000;
+  };
+  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.5}); };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("it sleeps"));
+}
+
+// Ranks take turns in computing 4 ms longer than the other one.
+bool IsLate(int64_t rank, int64_t step) { return (step * 7 + rank * 3) % 5 < 2; }
+
+FakeTraining TrainingInTurns() {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return IsLate(rank, step) ? 14'000 : 10'000;
+  };
+  training.counters = [](int64_t) { return CountersOf({}); };
+  return training;
+}
+
+TEST(FindingsTest, LatenessInTurnsWithoutEvidenceNamesBothCauses) {
+  const FakeTraining training = TrainingInTurns();
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_EQ(findings[0].rank, -1);
+  EXPECT_THAT(findings[0].title, HasSubstr("the work of their batches"));
+  EXPECT_THAT(findings[0].title, HasSubstr("the speed of their cores"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("hvdlite::add_step_work"));
+}
+
+TEST(FindingsTest, UnequalWorkIsUnevenData) {
+  FakeTraining training = TrainingInTurns();
+  training.work = [](int64_t rank, int64_t step) {
+    return IsLate(rank, step) ? 1'400 : 1'000;
+  };
+  training.cpu_us = training.computing_us;
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "uneven-data");
+  EXPECT_THAT(findings[0].title, HasSubstr("batches differ in work"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("bucket samples by length"));
+}
+
+TEST(FindingsTest, EqualWorkRefutesUnevenData) {
+  FakeTraining training = TrainingInTurns();
+  training.work = [](int64_t, int64_t) { return 1'000; };
+  // Without the CPU time, cores and other programs remain.
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_THAT(findings[0].title, Not(HasSubstr("batches")));
+  // More CPU time for the same work: slower cores.
+  training.ranks = 3;
+  training.cpu_us = [](int64_t rank, int64_t step) {
+    return (IsLate(rank, step) ? 14'000 : 10'000) + (rank == 2 ? 500 : 0);
+  };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "uneven-cores");
+  EXPECT_THAT(findings[0].evidence.back(),
+              HasSubstr("the middle rank's is 1: rank 2 (node0, CPUs 2) 1.0"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("one rank a physical core"));
+}
+
+TEST(FindingsTest, EqualCpuTimeRefutesWorkAndCores) {
+  FakeTraining training = TrainingInTurns();
+  training.cpu_us = [](int64_t, int64_t) { return 9'900; };
+  // The threads could run, but had no core.
+  training.counters = [](int64_t) {
+    return CountersOf({.main_cpu = 0.7, .main_delay = 0.07});
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "starved-threads");
+  EXPECT_THAT(findings[0].title, HasSubstr("wait for a core"));
+  // They had: so they sleep.
+  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.7}); };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_THAT(findings[0].title, HasSubstr("do not compute all the time"));
+}
+
+TEST(FindingsTest, LoadingInTurnsIsSlowInput) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t step) {
+    return IsLate(rank, step) ? 4'000 : 0;
+  };
+  training.work = [](int64_t, int64_t) { return 1'000; };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_THAT(findings[0].title, HasSubstr("take turns"));
+}
+
+TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
+  FakeTraining training;
+  training.steps = 21;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return (step % 10 < 7) == (rank == 1) ? 14'000 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_THAT(findings[0].title, HasSubstr("rank 1 most often"));
+}
+
+TEST(FindingsTest, TheWorkTellsALargerBatchFromASlowerCore) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 14'000 : 10'000;
+  };
+  training.cpu_us = training.computing_us;
+  training.work = [](int64_t rank, int64_t) {
+    return rank == 1 ? 1'400 : 1'000;
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "uneven-data");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_THAT(findings[0].title, HasSubstr("larger batches"));
+  training.work = [](int64_t, int64_t) { return 1'000; };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("CPU time"));
+  EXPECT_THAT(findings[0].remedy, Not(HasSubstr("same batch")));
+}
+
+TEST(FindingsTest, ACauseCostsNoMoreThanItExplains) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 5'000 : 0;
+  };
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 14'000 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  // Of the 9 ms that rank 0 waits.
+  EXPECT_NEAR(findings[0].share, 5'000.0 / 19'260, 0.005);
+}
+
+TEST(FindingsTest, OfAProfileInputAndCollectivesAreTold) {
+  TraceMaker maker;
+  for (int64_t step = 0; step < 3; ++step) {
+    const int64_t start_us = step * 1'000;
+    maker.AddSlice(9, 1, "ProfilerStep#" + std::to_string(step), start_us,
+                   start_us + 1'000);
+    maker.AddSlice(9, 1, "enumerate(DataLoader)#_Iter.__next__", start_us,
+                   start_us + 100);
+    maker.AddSlice(9, 2, "gloo:all_reduce", start_us + 500, start_us + 900);
+  }
+  const std::vector<Finding> findings =
+      FindCauses(maker.trace, AnalyzeSteps(maker.trace));
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_EQ(findings[0].cause, "profiled-collectives");
+  EXPECT_NEAR(findings[0].share, 0.4, 0.001);
+  EXPECT_EQ(findings[1].cause, "slow-input");
+  EXPECT_NEAR(findings[1].share, 0.1, 0.001);
+}
+
+TEST(FindingsTest, SlowInputOfOneRankAndOfAll) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 5'000 : 100;
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_EQ(findings[0].rank, 1);
+  training.input_us = [](int64_t, int64_t) { return 5'000; };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_EQ(findings[0].rank, -1);
+}
+
+TEST(FindingsTest, PageFaultsOfTheSlowRankAreItsCause) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 15'000 : 10'000;
+  };
+  training.counters = [](int64_t rank) {
+    return rank == 1 ? CountersOf({.minor_faults = 90'000, .system_cpu = 0.4})
+                     : CountersOf({});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "page-faults");
+  EXPECT_EQ(findings[0].rank, 1);
+}
+
+TEST(FindingsTest, FewPageFaultsDoNotExplainASlowRank) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 20'000 : 10'000;
+  };
+  // The kernel is busy with something else.
+  training.counters = [](int64_t rank) {
+    return rank == 1 ? CountersOf({.minor_faults = 3'500, .system_cpu = 0.3})
+                     : CountersOf({});
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "straggler");
+  // A thread that always computes does not wait for the disk.
+  training.counters = [](int64_t rank) {
+    return rank == 1 ? CountersOf({.main_cpu = 1, .major_faults = 40})
+                     : CountersOf({});
+  };
+  findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "straggler");
+}
+
+TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
+  FakeTraining training;
+  training.progress_us = 3'000;
+  training.counters = [](int64_t rank) {
+    return rank == 1
+               ? CountersOf(
+                     {.main_delay = 0.1, .progress_delay = 0.2, .threads = 3})
+               : CountersOf({});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "starved-threads");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_THAT(findings[0].remedy, HasSubstr("OMP_WAIT_POLICY=passive"));
+}
+
+TEST(FindingsTest, ARankThatWaitsForAnotherLosesNothingByWantOfACore) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t) {
+    return rank == 0 ? 5'000 : 100;
+  };
+  training.counters = [](int64_t rank) {
+    return CountersOf({.main_delay = rank == 1 ? 0.3 : 0.0});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_EQ(findings[0].rank, 0);
+}
+
+TEST(FindingsTest, MoreRanksThanCoresAreOversubscription) {
+  FakeTraining training;
+  training.ranks = 4;
+  training.cpu_list = [](int64_t) { return "0-1"; };
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return 10'000 + (rank * 31 + step * 17) % 7 * 1'000;
+  };
+  training.counters = [](int64_t) {
+    return CountersOf({.main_cpu = 0.5, .main_delay = 0.45});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "oversubscribed");
+  EXPECT_THAT(findings[0].title, HasSubstr("4 ranks share 2 cores"));
+}
+
+TEST(FindingsTest, RanksThatShareCoresWithoutNeedingThemAreNotOversubscribed) {
+  FakeTraining training;
+  training.ranks = 4;
+  training.cpu_list = [](int64_t) { return "0-1"; };
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 14'000 : 10'000;
+  };
+  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.3}); };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+}
+
+TEST(FindingsTest, ManySmallBatchesAreToldWithTheSettingThatMakesThem) {
+  FakeTraining training;
+  training.batches = 40;
+  training.batch_us = 60;
+  training.batch_bytes = 32 << 10;
+  training.facts = {{"fusion_threshold_bytes", int64_t{32} << 10}};
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "small-batches");
+  EXPECT_THAT(findings[0].remedy, HasSubstr("HVDLITE_FUSION_THRESHOLD"));
+}
+
+TEST(FindingsTest, ASlowNetworkIsToldFromASlowNode) {
+  FakeTraining training;
+  training.batch_us = 8'000;
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-data-plane");
+  EXPECT_THAT(findings[0].title, HasSubstr("Reducing"));
+  training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].title, HasSubstr("network"));
+  training.algorithm = "shared memory, hierarchical";
+  EXPECT_THAT(Find(training).at(0).title, HasSubstr("network"));
+  training.algorithm = "shared memory, two-shot";
+  EXPECT_THAT(Find(training).at(0).title, HasSubstr("Reducing"));
+}
+
+TEST(FindingsTest, ProgressThreadsWithoutACoreRefuteASlowNetwork) {
+  FakeTraining training;
+  training.batch_us = 8'000;
+  training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
+  training.counters = [](int64_t) {
+    return CountersOf({.progress_cpu = 0.02, .progress_delay = 0.02});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-data-plane");
+  EXPECT_THAT(findings[0].title, Not(HasSubstr("network")));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("leave a core"));
+}
+
+TEST(FindingsTest, BatchesThatGatherTooLongBeginLate) {
+  FakeTraining training;
+  training.batch_us = 4'000;
+  training.facts = {{"min_batch_bytes", int64_t{4} << 20}};
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-batches");
+}
+
+TEST(FindingsTest, TheStartIsToldLastAndOfTheRun) {
+  FakeTraining training;
+  training.steps = 5;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return step == 1 ? 100'000 : rank == 1 ? 14'000 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[1].cause, "start-up");
+  EXPECT_TRUE(findings[1].of_run);
+}
+
+// Horovod's: a process is a tensor, ticks tell when a rank was ready.
+Trace HorovodTrace(int64_t first_tick_us, int64_t last_tick_us) {
+  TraceMaker maker;
+  for (int64_t i = 0; i < 10; ++i) {
+    const int64_t start_us = i * 1'000;
+    maker.AddSlice(1, 0, "NEGOTIATE_ALLREDUCE", start_us, start_us + 800);
+    maker.AddSlice(1, 0, "0", start_us + first_tick_us,
+                   start_us + first_tick_us);
+    maker.AddSlice(1, 0, "1", start_us + last_tick_us, start_us + last_tick_us);
+    maker.AddSlice(1, 0, "ALLREDUCE", start_us + 800, start_us + 1'000);
+  }
+  return maker.trace;
+}
+
+TEST(FindingsTest, HorovodsTicksTellALateRankFromLateThreads) {
+  Trace trace = HorovodTrace(10, 700);
+  std::vector<Finding> findings = FindCauses(trace, AnalyzeSteps(trace));
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "negotiation");
+  EXPECT_EQ(findings[0].title, "Rank 1 is ready later than the others");
+  EXPECT_NEAR(findings[0].share, 0.8, 1e-9);
+  trace = HorovodTrace(10, 30);
+  findings = FindCauses(trace, AnalyzeSteps(trace));
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].title, HasSubstr("background threads are late"));
+}
+
+TEST(FindingsTest, WithoutStepsNothingIsClaimed) {
+  TraceMaker maker;
+  maker.AddSlice(0, 0, "ALLREDUCE", 0, 100);
+  EXPECT_THAT(FindCauses(maker.trace, AnalyzeSteps(maker.trace)), IsEmpty());
+  EXPECT_THAT(FindCauses(Trace(), AnalyzeSteps(Trace())), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hvdlite::timeline

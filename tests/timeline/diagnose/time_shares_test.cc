@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "timeline/diagnose/intervals.h"
+#include "timeline/diagnose/trace_summary.h"
+#include "timeline/record/trace_event.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+class TimeSharesTest : public ::testing::Test {
+ protected:
+  void Add(int64_t rank, int64_t lane, const std::string& name,
+           int64_t start_ns, int64_t end_ns) {
+    trace_.processes[rank].is_rank = true;
+    auto place = std::find(trace_.names.begin(), trace_.names.end(), name);
+    if (place == trace_.names.end()) {
+      place = trace_.names.insert(place, name);
+    }
+    trace_.slices.push_back({rank, lane,
+                             static_cast<size_t>(place - trace_.names.begin()),
+                             start_ns, end_ns - start_ns});
+  }
+
+  Trace trace_;
+};
+
+TEST(IntervalsTest, WhatMeetsTheLastMakesItLonger) {
+  std::vector<Interval> intervals;
+  for (const Interval& interval : std::vector<Interval>{
+           {10, 20}, {15, 30}, {5, 10}, {31, 40}, {0, 2}, {40, 41}}) {
+    AddTo(&intervals, interval);
+  }
+  EXPECT_EQ(intervals,
+            (std::vector<Interval>{{5, 30}, {31, 40}, {0, 2}, {40, 41}}));
+  EXPECT_EQ(UnionOf(std::move(intervals)),
+            (std::vector<Interval>{{0, 2}, {5, 30}, {31, 41}}));
+}
+
+TEST_F(TimeSharesTest, NegotiationsThatOverlapCountOnceAndNotWhileABatchRuns) {
+  Add(0, kUserLane, "FORWARD", 1000, 2000);  // the span: 1000 ns
+  Add(0, 10, "NEGOTIATE_ALLREDUCE", 1100, 1400);
+  Add(0, 11, "NEGOTIATE_ALLREDUCE", 1200, 1500);
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", 1450, 1650);
+  Add(0, kBatchLane, "MPI_ALLREDUCE", 1500, 1600);
+  Add(0, 10, "ALLREDUCE", 1450, 1650);
+  const std::optional<TimeShares> shares = SharesOf(trace_);
+  ASSERT_TRUE(shares.has_value());
+  EXPECT_DOUBLE_EQ(shares->negotiating, 0.35);
+  EXPECT_DOUBLE_EQ(shares->communicating, 0.2);
+  EXPECT_FALSE(shares->exposed.has_value());
+}
+
+TEST_F(TimeSharesTest, ExposedIsWhatTheApplicationWaited) {
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
+  Add(0, kUserLane, kWaitForGradients, 40, 60);
+  Add(0, kUserLane, "STEP", 40, 100);
+  EXPECT_DOUBLE_EQ(SharesOf(trace_)->exposed.value(), 0.2);
+}
+
+TEST_F(TimeSharesTest, RanksAreAveraged) {
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 100);
+  Add(1, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
+  Add(1, kUserLane, kWaitForGradients, 50, 200);
+  const std::optional<TimeShares> shares = SharesOf(trace_);
+  EXPECT_EQ(shares->ranks, 2);
+  EXPECT_DOUBLE_EQ(shares->communicating, (1.0 + 0.25) / 2);
+  EXPECT_DOUBLE_EQ(shares->exposed.value(), 0.75 / 2);
+}
+
+TEST_F(TimeSharesTest, ChunkLanesDoNotCount) {
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
+  Add(0, kChunkLane, "CHUNK_BATCH", 50, 100);
+  EXPECT_DOUBLE_EQ(SharesOf(trace_)->communicating, 0.5);
+}
+
+TEST_F(TimeSharesTest, OtherProgramsTracesHaveNone) {
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
+  trace_.processes[0].is_rank = false;
+  EXPECT_FALSE(SharesOf(trace_).has_value());
+  EXPECT_FALSE(SharesOf(Trace()).has_value());
+}
+
+TEST_F(TimeSharesTest, SpanThatDoesNotFitIsTheLimit) {
+  constexpr int64_t kEarliest = -4'000'000'000'000'000'000;
+  constexpr int64_t kLatest = 7'000'000'000'000'000'000;
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest, kEarliest / 4);
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest / 4, kLatest / 4);
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", kLatest / 4, kLatest);
+  EXPECT_DOUBLE_EQ(SharesOf(trace_)->communicating, 1);
+}
+
+}  // namespace
+}  // namespace hvdlite::timeline

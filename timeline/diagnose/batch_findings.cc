@@ -1,0 +1,125 @@
+// Batches that are too small, too late, or slow.
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "timeline/diagnose/examiner.h"
+
+namespace hvdlite::timeline {
+
+void Examiner::AddSmallBatches() {
+  constexpr double kSmallBytes = 256 << 10;
+  constexpr double kManyPerStep = 8;
+  const double batches = analysis_.batches_per_step;
+  const double bytes = analysis_.bytes_per_step;
+  if (batches < kManyPerStep || bytes / batches > kSmallBytes ||
+      bytes < 2 * kSmallBytes) {
+    return;
+  }
+  int64_t threshold = -1;
+  int64_t least = -1;
+  for (const auto& [rank, means] : ranks_) {
+    const TraceProcess& process = trace_.processes.at(rank);
+    threshold = process.Fact("fusion_threshold_bytes", -1);
+    least = process.Fact("min_batch_bytes", -1);
+  }
+  const bool is_threshold =
+      threshold >= 0 && static_cast<double>(threshold) < bytes / 2;
+  std::vector<std::string> evidence = {absl::StrFormat(
+      "%.0f batches a step, of %s on average; a step's gradients are %s",
+      batches, Bytes(bytes / batches), Bytes(bytes))};
+  if (is_threshold) {
+    evidence.push_back(
+        absl::StrCat("HVDLITE_FUSION_THRESHOLD_BYTES is ", threshold));
+  } else if (least >= 0) {
+    evidence.push_back(absl::StrCat("HVDLITE_MIN_BATCH_BYTES is ", least));
+  }
+  // All but one batch a step could be spared.
+  const double spared = 1 - 1 / batches;
+  Add({.cause = "small-batches",
+       .title = "Gradients travel in batches that are too small",
+       .evidence = std::move(evidence),
+       .remedy = is_threshold
+                     ? "leave HVDLITE_FUSION_THRESHOLD_BYTES at its default "
+                       "(64 MB)"
+                     : "HVDLITE_MIN_BATCH_BYTES=1048576, so that gradients "
+                       "gather",
+       .share =
+           spared * (Share(StepPart::kWaitForProgress) +
+                     Share(StepPart::kDataPlane) + Share(StepPart::kCopies))});
+}
+
+void Examiner::AddDataPlane() {
+  const bool across = UsesNetwork();
+  const double share = Share(StepPart::kDataPlane) + Share(StepPart::kCopies);
+  // Inside a host, reducing is work for the cores that compute.
+  const double usual = across ? 0.1 : 0.2;
+  if (share < usual || Has("oversubscribed") || Has("small-batches") ||
+      (Has("starved-threads") && !across)) {
+    return;
+  }
+  const double batches = analysis_.batches_per_step;
+  const double bytes = analysis_.bytes_per_step;
+  if (batches <= 0) return;
+  double exposed_ns = share * step_ns_;
+  double hidden_ns = 0;
+  for (const RankStep& step : steps_) {
+    hidden_ns += static_cast<double>(step.hidden_ns);
+  }
+  hidden_ns /= rank_steps_;
+  const double rate = bytes / (exposed_ns + hidden_ns) * 1e9;
+  std::vector<std::string> evidence = {
+      absl::StrFormat("%s of gradients a step in %.1f batches, at %s/s",
+                      Bytes(bytes), batches, Bytes(rate)),
+      absl::StrCat(Duration(hidden_ns),
+                   " of communication a step is hidden behind computing, ",
+                   Duration(exposed_ns), " is not")};
+  const double backward_hides = hidden_ns / (exposed_ns + hidden_ns);
+  int64_t least = 0;
+  for (const auto& [rank, means] : ranks_) {
+    least = trace_.processes.at(rank).Fact("min_batch_bytes", 0);
+  }
+  // What takes longer than computing cannot hide behind it.
+  if (backward_hides < 0.1 && static_cast<double>(least) > bytes / 3 &&
+      share <= Share(StepPart::kComputing)) {
+    evidence.push_back(absl::StrCat("HVDLITE_MIN_BATCH_BYTES is ", least,
+                                    ": nearly all gradients of a step"));
+    Add({.cause = "late-batches",
+         .title = "Batches begin when the backward pass is over",
+         .evidence = std::move(evidence),
+         .remedy =
+             absl::StrFormat("HVDLITE_MIN_BATCH_BYTES=%.0f or less", bytes / 8),
+         .share = share});
+    return;
+  }
+  // Whose thread lacks a core does not keep the network busy.
+  const double starved =
+      OfAll([](const RankMeans& means) { return means.progress_starved(); });
+  const bool is_starved = starved >= 0.3;
+  if (is_starved) {
+    evidence.push_back(absl::StrCat("progress threads had no core in ",
+                                    Percent(starved),
+                                    " of the time in which they could run"));
+  }
+  Add({.cause = "slow-data-plane",
+       .title = across && !is_starved
+                    ? "The network between the hosts limits the steps"
+                    : "Reducing the gradients limits the steps",
+       .evidence = std::move(evidence),
+       .remedy = across && is_starved
+                     ? "leave a core to the progress threads (hvdliterun "
+                       "does); then look whether the network is the limit"
+                 : across ? "check the interface and its speed (hvdlite_doctor, "
+                          "hvdlite_bench sweep); then send less: "
+                          "Compression::FP16, larger batches, or "
+                          "backward_passes_per_step"
+                        : "send less often: larger batches or "
+                          "backward_passes_per_step;"
+                          " check memory binding with hvdlite_doctor",
+       .share = share});
+}
+
+}  // namespace hvdlite::timeline

@@ -1,0 +1,182 @@
+#include "timeline/diagnose/batches.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "timeline/record/trace_event.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+// Of a damaged file; no training takes 30 years.
+constexpr int64_t kLongestNs = 1'000'000'000'000'000'000;
+
+void AddTo(int64_t* sum_ns, int64_t ns) {
+  *sum_ns = std::min(*sum_ns + std::min(ns, kLongestNs), kLongestNs);
+}
+
+bool IsPhase(absl::string_view name) {
+  return absl::StartsWith(name, "MEMCPY_");
+}
+
+// Puts batches together from their events on all ranks.
+class BatchCollector {
+ public:
+  void Add(const Trace& trace, const TraceSlice& slice) {
+    const std::string& name = trace.NameOf(slice);
+    const SliceDetails& details = trace.DetailsOf(slice);
+    if (slice.tid >= kFirstTensorLane) {
+      if (absl::StartsWith(name, "NEGOTIATE_")) {
+        // Its operation follows on its lane and names the batch.
+        negotiations_[{slice.pid, slice.tid}] = &slice;
+      } else if (details.batch >= 0) {
+        AddTensor(trace, slice, details);
+      }
+      return;
+    }
+    if (slice.tid != kBatchLane || details.batch < 0) return;
+    Batch& batch = BatchOf(details.batch);
+    RankBatch& rank = RankOf(&batch, slice.pid);
+    if (absl::EndsWith(name, "_BATCH")) {
+      batch.collective = std::string(absl::StripSuffix(name, "_BATCH"));
+      batch.bytes = std::max<int64_t>(details.bytes, 0);
+      batch.tensors = std::max<int64_t>(details.tensors, 0);
+      if (details.text >= 0) {
+        batch.algorithm = trace.names[static_cast<size_t>(details.text)];
+      }
+      rank.start_ns = slice.start_ns;
+      rank.end_ns = slice.end_ns();
+    } else if (name == "WAIT_FOR_RANKS") {
+      AddTo(&rank.gate_ns, slice.duration_ns);
+    } else if (IsPhase(name)) {
+      AddTo(&rank.copy_ns, slice.duration_ns);
+    } else {
+      AddTo(&rank.data_ns, slice.duration_ns);
+    }
+  }
+
+  std::vector<Batch> Finish(int64_t world_size) {
+    std::vector<Batch> batches;
+    for (auto& [number, batch] : batches_) {
+      std::erase_if(batch.ranks,
+                    [](const RankBatch& rank) { return rank.end_ns == 0; });
+      if (batch.ranks.empty()) continue;
+      FindLast(world_size, told_[number], &batch);
+      batches.push_back(std::move(batch));
+    }
+    std::sort(
+        batches.begin(), batches.end(),
+        [](const Batch& a, const Batch& b) { return a.number < b.number; });
+    return batches;
+  }
+
+ private:
+  // What the root said of a batch's tensors.
+  struct Told {
+    int64_t last_rank = -1;
+    int64_t lateness_ns = -1;
+    int64_t ready_ns = 0;  // of this rank's and the lateness of others
+  };
+
+  Batch& BatchOf(int64_t number) {
+    Batch& batch = batches_[number];
+    batch.number = number;
+    return batch;
+  }
+
+  static RankBatch& RankOf(Batch* batch, int64_t rank) {
+    const auto place = std::lower_bound(
+        batch->ranks.begin(), batch->ranks.end(), rank,
+        [](const RankBatch& known, int64_t at) { return known.rank < at; });
+    if (place != batch->ranks.end() && place->rank == rank) return *place;
+    return *batch->ranks.insert(place, RankBatch{.rank = rank});
+  }
+
+  void AddTensor(const Trace& trace, const TraceSlice& slice,
+                 const SliceDetails& details) {
+    const auto negotiation = negotiations_.find({slice.pid, slice.tid});
+    if (negotiation == negotiations_.end()) return;
+    const TraceSlice& negotiated = *negotiation->second;
+    const SliceDetails& said = trace.DetailsOf(negotiated);
+    RankBatch& rank = RankOf(&BatchOf(details.batch), slice.pid);
+    const int64_t submitted_ns = negotiated.start_ns;
+    if (rank.submitted_ns == 0 || submitted_ns < rank.submitted_ns) {
+      rank.submitted_ns = submitted_ns;
+    }
+    rank.ready_ns = std::max(rank.ready_ns, submitted_ns);
+    rank.picked_up_ns = std::max(rank.picked_up_ns, said.picked_up_us * 1000);
+    Told& told = told_[details.batch];
+    if (said.lateness_us * 1000 > told.lateness_ns) {
+      told.last_rank = said.last_rank;
+      told.lateness_ns = said.lateness_us * 1000;
+    }
+    if (said.last_rank >= 0 && said.last_rank != slice.pid) {
+      told.ready_ns =
+          std::max(told.ready_ns, submitted_ns + said.lateness_us * 1000);
+    }
+    negotiations_.erase(negotiation);
+  }
+
+  static void FindLast(int64_t world_size, const Told& told, Batch* batch) {
+    const RankBatch* last = nullptr;
+    int64_t before_ns = 0;  // when the rank before the last was ready
+    for (const RankBatch& rank : batch->ranks) {
+      if (rank.ready_ns == 0) continue;
+      if (last == nullptr || rank.ready_ns > last->ready_ns) {
+        if (last != nullptr) before_ns = last->ready_ns;
+        last = &rank;
+      } else {
+        before_ns = std::max(before_ns, rank.ready_ns);
+      }
+    }
+    if (last == nullptr) {
+      batch->ready_everywhere_ns = batch->ranks.front().start_ns;
+      return;
+    }
+    batch->ready_everywhere_ns = last->ready_ns;
+    if (world_size < 2) return;
+    if (before_ns != 0) {
+      batch->last_rank = last->rank;
+      batch->lateness_ns = last->ready_ns - before_ns;
+    } else if (told.last_rank >= 0) {
+      batch->last_rank = told.last_rank;
+      batch->lateness_ns = told.lateness_ns;
+      batch->ready_everywhere_ns =
+          std::max(batch->ready_everywhere_ns,
+                   std::min(told.ready_ns, batch->ranks.front().start_ns));
+    }
+  }
+
+  absl::flat_hash_map<int64_t, Batch> batches_;
+  absl::flat_hash_map<int64_t, Told> told_;
+  // By rank and lane.
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, const TraceSlice*>
+      negotiations_;
+};
+
+}  // namespace
+
+std::vector<Batch> FindBatches(const Trace& trace) {
+  int64_t world_size = 0;
+  for (const auto& [pid, process] : trace.processes) {
+    world_size = std::max(world_size, process.world_size);
+  }
+  BatchCollector collector;
+  for (const TraceSlice& slice : trace.slices) {
+    if (trace.processes.at(slice.pid).is_rank) collector.Add(trace, slice);
+  }
+  std::vector<Batch> batches = collector.Finish(world_size);
+  std::sort(batches.begin(), batches.end(), [](const Batch& a, const Batch& b) {
+    return std::tie(a.ranks.front().start_ns, a.number) <
+           std::tie(b.ranks.front().start_ns, b.number);
+  });
+  return batches;
+}
+
+}  // namespace hvdlite::timeline
