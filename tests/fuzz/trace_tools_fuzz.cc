@@ -1,7 +1,6 @@
-// What timeline_viewer does with trace files, packed with gzip or not: checks
-// them, mends them, merges them, takes a part of them, converts them. Whatever
-// is in them, it ends with an error that tells of the file, or with a file that
-// keeps the promise.
+// What timeline_viewer does with trace files, packed with gzip or not: mends
+// them, merges them, takes a part of them. Whatever is in them, it ends with an
+// error that tells of the file, or with a file that keeps the promise.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,20 +9,19 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/timeline/trace_rules.h"
 #include "timeline/read/trace_file.h"
 #include "timeline/read/trace_merge.h"
 #include "timeline/read/trace_reader.h"
-#include "tools/timeline_viewer/convert.h"
+#include "timeline/report/report.h"
 #include "tools/timeline_viewer/repair.h"
-#include "tools/timeline_viewer/report.h"
 #include "tools/timeline_viewer/slice.h"
-#include "tools/timeline_viewer/validate.h"
 
 namespace hvdlite::fuzz {
 namespace {
 
-using timeline_viewer::Report;
-using timeline_viewer::Violation;
+using timeline::Violation;
+using timeline::Report;
 
 bool IsDone(const absl::Status& status) {
   if (!status.ok()) FUZZ_CHECK(!status.message().empty());
@@ -32,19 +30,11 @@ bool IsDone(const absl::Status& status) {
 
 // What was written is JSON to its end, whatever it tells.
 void CheckIsWhole(const std::string& path) {
-  const auto violations = timeline_viewer::ValidateTraceFile(path);
+  const auto violations = timeline::FindViolations(path);
   FUZZ_CHECK(violations.ok());
   for (const Violation& violation : *violations) {
     FUZZ_CHECK(violation.kind != "json" && violation.kind != "cut-off" &&
                violation.kind != "gzip");
-  }
-}
-
-void Validate(const std::string& path) {
-  const auto violations = timeline_viewer::ValidateTraceFile(path);
-  if (!IsDone(violations.status())) return;
-  for (const Violation& violation : *violations) {
-    FUZZ_CHECK(violation.count > 0 && violation.first_line > 0);
   }
 }
 
@@ -82,13 +72,6 @@ void Merge(FuzzInput& input, const std::string& path, const std::string& other,
   FUZZ_CHECK(merged->size() == 2);
 }
 
-void Convert(const std::string& path, timeline_viewer::TraceFormat format,
-             const std::string& out) {
-  const auto done = timeline_viewer::ConvertTrace(path, format, out);
-  if (!IsDone(done.status())) return;
-  FUZZ_CHECK(done->slices + done->counter_values + done->instants > 0);
-}
-
 // The bytes as they are, or packed and cut.
 std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
                        std::string_view bytes) {
@@ -106,31 +89,22 @@ std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
 
 void Run(FuzzInput input) {
   static const FuzzFolder folder;
-  const int kind = input.Below(5);
+  const int kind = input.Below(3);
   // What chooses comes first, so that it stays where it is.
   FuzzInput choices =
       FuzzInput(reinterpret_cast<const uint8_t*>(input.Bytes(8).data()), 8);
   const std::string out = folder / "out";
-  const std::string_view second = kind == 3 ? input.Until('\0') : "";
+  const std::string_view second = kind == 0 ? input.Until('\0') : "";
   const std::string path = WriteTrace(folder, choices, input.Rest());
   switch (kind) {
     case 0:
-      Validate(path);
+      Merge(choices, path, folder.Write("other.json", second), out);
       break;
     case 1:
       Repair(path, choices.Bool() ? out : out + ".gz");
       break;
-    case 2:
-      Slice(choices, path, out);
-      break;
-    case 3:
-      Merge(choices, path, folder.Write("other.json", second), out);
-      break;
     default:
-      Convert(path,
-              choices.Bool() ? timeline_viewer::TraceFormat::kPerfetto
-                             : timeline_viewer::TraceFormat::kSpeedscope,
-              out);
+      Slice(choices, path, out);
   }
   folder.Clear();
 }

@@ -97,6 +97,15 @@ class IncludeRulesTest(unittest.TestCase):
             self.assert_one({path: '#include "tools/doctor/check.h"\n'}, path, "tools/doctor/")
         self.assertEqual(self.violations_of({"tools/doctor/a.cc": '#include "tools/doctor/check.h"\n'}), [])
 
+    def test_what_reports_on_the_timeline_is_for_programs(self):
+        self.assertEqual(self.violations_of({
+            "timeline/report/report.cc": '#include "support/text_table.h"\n',
+            "tools/hvdliterun/a.cc": '#include "timeline/report/report.h"\n',
+        }), [])
+        self.assert_one({"timeline/diagnose/a.cc": '#include "timeline/report/report.h"\n'},
+                        "report comes after diagnose")
+        self.assert_one({"timeline/record/a.cc": '#include "timeline/read/trace.h"\n'}, "read comes after record")
+
     def test_folders_of_one_component_may_share_what_is_confined(self):
         self.assertEqual(self.violations_of({
             "tools/sweep/run/spec.h": '#include "tools/sweep/sweep.pb.h"\n',

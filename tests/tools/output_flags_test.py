@@ -31,7 +31,6 @@ REFUSED = {
     ("timeline_viewer", "repair"): {"--output": ["{trace}"]},
     ("timeline_viewer", "merge"): {"--output": ["{trace}"]},
     ("timeline_viewer", "slice"): {"--output": ["{trace}"]},
-    ("timeline_viewer", "convert"): {"--output": ["{trace}", "--format", "perfetto"]},
     ("hvdlite_doctor", ""): {"--json": ["--no-mpi", "--check", "smt"]},
     ("scale_sim", ""): {"--json": [], "--html": []},
     ("studies/bench_report", ""): {"--json": ["{trace}"]},

@@ -19,16 +19,16 @@
 #include "support/output_file.h"
 #include "timeline/read/trace_file.h"
 #include "timeline/read/trace_merge.h"
-#include "tools/timeline_viewer/convert.h"
 #include "tools/timeline_viewer/repair.h"
-#include "tools/timeline_viewer/validate.h"
-#include "tools/timeline_viewer/viewer.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {
 
-constexpr std::array kCommands = {"validate", "repair", "merge", "slice",
-                                  "convert"};
+using timeline::Cell;
+using timeline::Report;
+using timeline::Table;
+
+constexpr std::array kCommands = {"repair", "merge", "slice"};
 
 // "100-110", "100-" or "100", from 1.
 std::string ParseSteps(const std::string& text,
@@ -141,39 +141,29 @@ absl::Status Merge(const std::vector<std::string>& files,
 
 void FileCommands::AddTo(CLI::App* app, std::vector<std::string>* paths) {
   paths_ = paths;
-  const auto add = [&](const char* name, const char* description,
-                       bool has_out) {
+  const auto add = [&](const char* name, const char* description) {
     CLI::App* const command = app->add_subcommand(name, description);
-    CLI::Option* const traces =
-        command->add_option("TRACE", *paths)->required()->type_name("");
-    if (std::string(name) == "merge") {
-      traces->expected(1, std::numeric_limits<int>::max());
-    } else {
-      traces->expected(1);
-    }
-    if (has_out) {
-      command
-          ->add_option("-o,--output", out_,
-                       "file to write; packed if it ends in .gz")
-          ->required()
-          ->type_name("FILE");
-      support::AddOverwrite(*command, overwrite_);
-    }
+    const bool many = std::string(name) == "merge";
+    command->add_option("TRACE", *paths)
+        ->required()
+        ->type_name("")
+        ->expected(1, many ? std::numeric_limits<int>::max() : 1);
+    command
+        ->add_option("-o,--output", out_,
+                     "file to write; packed if it ends in .gz")
+        ->required()
+        ->type_name("FILE");
+    support::AddOverwrite(*command, overwrite_);
     return command;
   };
-  add("validate",
-      "Whether the trace keeps the rules of Chrome's trace format and of its "
-      "viewers; exit status 3 if not",
-      false);
-  add("repair", "Makes a trace whole that is cut off or damaged", true);
+  add("repair", "Makes a trace whole that is cut off or damaged");
   add("merge",
       "One trace of parts (or of the path beside which they lie), clocks "
-      "aligned",
-      true)
+      "aligned")
       ->add_flag("--force", force_,
                  "also what tells no clock offset, as if it were 0");
   CLI::App* const slice =
-      add("slice", "The part of a trace that is within a time", true);
+      add("slice", "The part of a trace that is within a time");
   CLI::Option* const steps =
       slice->add_option("--steps", steps_, "training steps, such as 100-110")
           ->type_name("STEPS")
@@ -197,13 +187,6 @@ void FileCommands::AddTo(CLI::App* app, std::vector<std::string>* paths) {
       ->check([this](const std::string& text) {
         return ParseRanks(text, &slice_.ranks);
       });
-  add("convert", "The trace in another format", true)
-      ->add_option("--format", format_,
-                   "perfetto: Perfetto's own, a fraction of the size; "
-                   "speedscope: speedscope's own")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"perfetto", "speedscope"}))
-      ->required();
 }
 
 bool FileCommands::Has(const std::string& command) {
@@ -211,25 +194,16 @@ bool FileCommands::Has(const std::string& command) {
          kCommands.end();
 }
 
-absl::Status FileCommands::Run(const std::string& command, int* exit_status,
+absl::Status FileCommands::Run(const std::string& command,
                                Report* report) const {
   const std::string& path = paths_->front();
-  if (command == "validate") {
-    HVDLITE_ASSIGN_OR_RETURN(const bool any, ReportViolations(path, report));
-    if (any) *exit_status = kViolations;
-    return absl::OkStatus();
-  }
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                            FilesOf(*paths_));
   HVDLITE_RETURN_IF_ERROR(
       support::CheckOutputs({{"--output", out_}}, overwrite_, files));
   if (command == "repair") return ReportRepair(path, out_, report);
   if (command == "merge") return Merge(files, out_, force_, report);
-  if (command == "slice") return SliceTrace(path, slice_, out_, report);
-  return ReportConversion(
-      path,
-      format_ == "perfetto" ? TraceFormat::kPerfetto : TraceFormat::kSpeedscope,
-      out_, report);
+  return SliceTrace(path, slice_, out_, report);
 }
 
 }  // namespace hvdlite::timeline_viewer

@@ -1,12 +1,12 @@
 // The subcommands that are about trace files rather than what they tell:
-// validate, repair, merge, slice, convert.
+// repair, merge, slice.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tools/timeline_viewer/report.h"
+#include "timeline/report/report.h"
 #include "tools/timeline_viewer/slice.h"
 
 namespace CLI {
@@ -25,16 +25,14 @@ class FileCommands {
   static bool Has(const std::string& command);
 
   // Carries out `command` as the parser has found it.
-  absl::Status Run(const std::string& command, int* exit_status,
-                   Report* report) const;
+  absl::Status Run(const std::string& command, timeline::Report* report) const;
 
-  // The file that is to be written; empty: none.
+  // The file that is to be written.
   const std::string& output() const { return out_; }
 
  private:
   const std::vector<std::string>* paths_ = nullptr;
   std::string out_;
-  std::string format_ = "perfetto";
   std::string steps_;
   std::string ranks_;
   double from_ms_ = 0;

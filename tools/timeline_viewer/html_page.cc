@@ -16,6 +16,8 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
+using timeline::Examined;
+
 // Data of the page that no browser takes for anything else.
 absl::Status AppendData(absl::string_view id, absl::string_view bytes,
                         timeline::TraceSink* file) {

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "tools/timeline_viewer/examined.h"
+#include "timeline/report/examined.h"
 
 namespace hvdlite::timeline_viewer {
 
@@ -20,6 +20,7 @@ inline constexpr absl::string_view kPageScriptMark = "/*SCRIPT*/";
 
 // Writes the page to `path`, whole or not at all (timeline::OutputFile). Errors
 // name the file.
-absl::Status WriteHtmlPage(const Examined& examined, const std::string& path);
+absl::Status WriteHtmlPage(const timeline::Examined& examined,
+                           const std::string& path);
 
 }  // namespace hvdlite::timeline_viewer

@@ -16,6 +16,7 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
+using timeline::Examined;
 using nlohmann::json;
 using timeline::Batch;
 using timeline::Finding;

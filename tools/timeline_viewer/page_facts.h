@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/timeline_viewer/examined.h"
+#include "timeline/report/examined.h"
 #include "tools/timeline_viewer/page_rows.h"
 
 namespace hvdlite::timeline_viewer {
@@ -28,7 +28,7 @@ int64_t TypicalStep(const timeline::StepAnalysis& analysis);
 
 // JSON, safe to stand in a script element: the run, steps, findings, names,
 // processes, lanes, rows and charts; times in ns since the span's origin.
-std::string PageFacts(const Examined& examined, const PageSpan& span,
+std::string PageFacts(const timeline::Examined& examined, const PageSpan& span,
                       const std::vector<PageRow>& rows,
                       const std::vector<PageChart>& charts);
 

@@ -13,6 +13,7 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
+using timeline::Report;
 using timeline::ParsedEvent;
 using timeline::ParseReport;
 using timeline::TraceDamage;

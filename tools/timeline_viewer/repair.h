@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tools/timeline_viewer/report.h"
+#include "timeline/report/report.h"
 
 namespace hvdlite::timeline_viewer {
 
@@ -26,6 +26,6 @@ absl::StatusOr<Repair> RepairTraceFile(const std::string& path,
 
 // The same, and tells people of it.
 absl::Status ReportRepair(const std::string& path, const std::string& out,
-                          Report* report);
+                          timeline::Report* report);
 
 }  // namespace hvdlite::timeline_viewer

@@ -27,6 +27,7 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
+using timeline::Report;
 using timeline::ParsedEvent;
 
 struct Window {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "tools/timeline_viewer/report.h"
+#include "timeline/report/report.h"
 
 namespace hvdlite::timeline_viewer {
 
@@ -30,6 +30,6 @@ struct SliceOptions {
 // is nothing of what is asked for, which says what there is; `out` cannot be
 // written.
 absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
-                        const std::string& out, Report* report);
+                        const std::string& out, timeline::Report* report);
 
 }  // namespace hvdlite::timeline_viewer

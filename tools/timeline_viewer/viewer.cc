@@ -17,15 +17,19 @@
 #include "timeline/diagnose/trace_summary.h"
 #include "timeline/read/trace_file.h"
 #include "timeline/read/trace_reader.h"
+#include "timeline/report/report.h"
+#include "timeline/report/reports.h"
 #include "tools/timeline_viewer/file_commands.h"
 #include "tools/timeline_viewer/html_page.h"
 #include "tools/timeline_viewer/page_facts.h"
-#include "tools/timeline_viewer/report.h"
-#include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {
 
+using timeline::Cell;
+using timeline::Examined;
+using timeline::Report;
+using timeline::Table;
 using timeline::NameSummary;
 using timeline::TraceProcess;
 using timeline::TraceSummary;
@@ -54,7 +58,7 @@ trace.
 constexpr char kFooter[] =
     "Exit status: 0; 1 if a trace cannot be read, or holds nothing of what is "
     "asked for; 2 for a wrong command line or an output that exists or is read; "
-    "3 if --check or validate finds something.";
+    "3 if --check finds something.";
 
 // What the command line asks for.
 struct Request {
@@ -149,18 +153,18 @@ struct Question {
 
 constexpr std::array kQuestions = {
     Question{"why", "What costs the most time, with evidence and remedy",
-             ReportWhy},
+             timeline::ReportWhy},
     Question{"steps", "Each step of each rank, in parts that add up",
-             ReportSteps},
+             timeline::ReportSteps},
     Question{"stragglers", "Which rank the others wait for, step by step",
-             ReportStragglers},
+             timeline::ReportStragglers},
     Question{"overlap", "How much communication hides behind computing",
-             ReportOverlap},
-    Question{"fusion", "How gradients were packed into batches", ReportFusion},
+             timeline::ReportOverlap},
+    Question{"fusion", "How gradients were packed into batches", timeline::ReportFusion},
     Question{"bandwidth", "How fast batches of which size were reduced",
-             ReportBandwidth},
+             timeline::ReportBandwidth},
     Question{"critical-path", "What the length of the steps hangs on",
-             ReportCriticalPath}};
+             timeline::ReportCriticalPath}};
 
 // All times of a trace are told since its first event.
 absl::StatusOr<std::unique_ptr<Examined>> Read(const std::string& path) {
@@ -328,7 +332,7 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
   const std::string command = line.command();
   const absl::Status status =
       FileCommands::Has(command)
-          ? line.files().Run(command, &exit_status, &report)
+          ? line.files().Run(command, &report)
           : Answer(command, request, &exit_status, &report);
   if (!status.ok()) {
     err << "timeline_viewer: " << status.message() << "\n";

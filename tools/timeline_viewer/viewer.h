@@ -10,8 +10,7 @@ namespace hvdlite::timeline_viewer {
 // Exit statuses.
 // A trace cannot be read, or written, or holds nothing of what is asked for.
 inline constexpr int kUnreadable = 1;
-inline constexpr int kFindings = 3;    // --check: there are findings
-inline constexpr int kViolations = 3;  // validate: a rule is broken
+inline constexpr int kFindings = 3;  // --check: there are findings
 
 // Runs the program with the command line `arguments` (without its name).
 // Returns its exit status: 0, one of the above, or, where the arguments make no

@@ -144,7 +144,6 @@ TEST_F(SliceTest, AnOutputThatExistsOrIsTheInputIsRefused) {
   std::filesystem::create_symlink(input, other_);
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"slice"},
-        {"convert", "--format", "speedscope"},
         {"merge"},
         {"repair"},
         {"html"}}) {

@@ -18,6 +18,8 @@
 #include "base/status_macros.h"
 #include "support/child_process.h"
 #include "timeline/diagnose/step_report.h"
+#include "timeline/report/report.h"
+#include "timeline/report/reports.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/core_report.h"
@@ -25,8 +27,6 @@
 #include "tools/hvdliterun/rank/launcher_noise.h"
 #include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
-#include "tools/timeline_viewer/report.h"
-#include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -85,12 +85,12 @@ void TakeSteps(absl::string_view text, timeline::StepReports* steps) {
 }
 
 std::string DescribeSteps(const timeline::StepReports& steps) {
-  const timeline_viewer::Examined examined(steps.Ranks(), steps.Analysis());
+  const timeline::Examined examined(steps.Ranks(), steps.Analysis());
   if (!examined.has_steps()) {
     return "hvdliterun: no rank has told of a training step (--report): the "
            "program has to call DistributedOptimizer::step()\n";
   }
-  timeline_viewer::Report report;
+  timeline::Report report;
   ReportParts(examined, &report);
   ReportFirstFinding(examined, &report);
   return absl::StrCat("\n", report.Text());

@@ -14,15 +14,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "timeline/record/trace_event.h"
-#include "tools/timeline_viewer/reports.h"
+#include "timeline/report/reports.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 namespace {
-
-using timeline::Batch;
-using timeline::RankBatch;
-using timeline::Trace;
-using timeline::TraceSlice;
 
 // Sizes up to a power of four, for statistics of batches.
 int64_t SizeClass(int64_t bytes) {
@@ -70,10 +65,10 @@ void ReportFusion(const Examined& examined, Report* report) {
     return report->AddLine("This trace tells of no batches of hvdlite's.");
   }
   const auto steps = static_cast<int64_t>(
-      timeline::PartsByRank(examined.analysis.steps).empty()
+      PartsByRank(examined.analysis.steps).empty()
           ? 1
           : examined.analysis.steps.size() /
-                timeline::PartsByRank(examined.analysis.steps).size());
+                PartsByRank(examined.analysis.steps).size());
   Table table = {
       .name = "fusion",
       .columns = {"collective", "batch up to", "batches", "tensors/batch",
@@ -174,7 +169,7 @@ absl::Status ReportTensor(const Examined& examined, const std::string& name,
   std::set<std::string> known;
   for (const TraceSlice& slice : trace.slices) {
     const auto& details = trace.DetailsOf(slice);
-    if (slice.tid < timeline::kFirstTensorLane || details.text < 0) continue;
+    if (slice.tid < kFirstTensorLane || details.text < 0) continue;
     const std::string& tensor = trace.names[static_cast<size_t>(details.text)];
     if (tensor != name) {
       if (known.size() < 8) known.insert(tensor);
@@ -219,4 +214,4 @@ absl::Status ReportTensor(const Examined& examined, const std::string& name,
   return absl::OkStatus();
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

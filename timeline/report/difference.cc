@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "timeline/diagnose/trace_summary.h"
-#include "tools/timeline_viewer/reports.h"
+#include "timeline/report/reports.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 namespace {
 
 // Rows of two traces side by side: what grew by how much.
@@ -110,22 +110,20 @@ void ReportDifference(const Examined& before, const Examined& after,
     Differences parts;
     for (const bool is_after : {false, true}) {
       const auto steps = (is_after ? after : before).analysis.SteadySteps();
-      const timeline::PartTimes sums = timeline::SumOfParts(steps);
+      const PartTimes sums = SumOfParts(steps);
       const double count =
           static_cast<double>(std::max<size_t>(steps.size(), 1));
-      for (size_t i = 0; i < timeline::kStepParts; ++i) {
-        parts.Set(
-            std::string(timeline::NameOf(static_cast<timeline::StepPart>(i))),
-            is_after, static_cast<double>(sums[i]) / count, count);
+      for (size_t i = 0; i < kStepParts; ++i) {
+        parts.Set(std::string(NameOf(static_cast<StepPart>(i))), is_after,
+                  static_cast<double>(sums[i]) / count, count);
       }
     }
     report->AddLine("A step, mean:");
     largest = parts.AddTo("parts", "Part", report);
   } else {
     for (const bool is_after : {false, true}) {
-      const timeline::TraceSummary summary =
-          timeline::Summarize((is_after ? after : before).trace);
-      for (const timeline::NameSummary& name : summary.names) {
+      const TraceSummary summary = Summarize((is_after ? after : before).trace);
+      for (const NameSummary& name : summary.names) {
         names.Set(name.name, is_after, static_cast<double>(name.self_ns),
                   static_cast<double>(name.occurrences));
       }
@@ -141,4 +139,4 @@ void ReportDifference(const Examined& before, const Examined& after,
   if (!by_parts) AddCopies(names, report);
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

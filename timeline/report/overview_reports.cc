@@ -12,20 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/timeline_viewer/reports.h"
+#include "timeline/report/reports.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 namespace {
-
-using timeline::At;
-using timeline::kStepParts;
-using timeline::PartTimes;
-using timeline::RankStep;
-using timeline::StepPart;
-using timeline::StepSource;
-using timeline::TotalNs;
-using timeline::Trace;
-using timeline::TraceSlice;
 
 // A table has a column for each rank up to so many.
 constexpr size_t kMostRankColumns = 8;
@@ -102,7 +92,7 @@ void DescribeTrace(const Examined& examined, Report* report) {
                          ? trace.files.front()
                          : absl::StrCat(examined.path, " (", trace.files.size(),
                                         " parts, not merged)")));
-  const std::optional<timeline::ProfiledRank>& profiled = trace.profiled;
+  const std::optional<ProfiledRank>& profiled = trace.profiled;
   report->AddLine(
       profiled.has_value()
           ? absl::StrCat("Rank:      ", profiled->rank,
@@ -135,9 +125,9 @@ void ReportParts(const Examined& examined, Report* report) {
     return;
   }
   const std::vector<RankStep> steps = examined.analysis.SteadySteps();
-  const std::map<int64_t, PartTimes> by_rank = timeline::PartsByRank(steps);
+  const std::map<int64_t, PartTimes> by_rank = PartsByRank(steps);
   const std::vector<int64_t> ranks = RankColumns(by_rank);
-  const PartTimes all = timeline::SumOfParts(steps);
+  const PartTimes all = SumOfParts(steps);
   int64_t rank_steps = 0;
   int64_t all_steps = 0;
   for (const RankStep& step : steps) rank_steps += step.count;
@@ -178,17 +168,17 @@ void ReportParts(const Examined& examined, Report* report) {
     if (from_profiler) {  // which has these parts only
       if (part == StepPart::kDataPlane) add("collectives alone", part_of);
       if (part <= StepPart::kInput) {
-        add(std::string(timeline::NameOf(part)), part_of);
+        add(std::string(NameOf(part)), part_of);
       }
       continue;
     }
     if (part == StepPart::kWaitForRanks) {
-      add("exposed communication", timeline::ExposedNs);
+      add("exposed communication", ExposedNs);
     }
     const bool exposed = part >= StepPart::kWaitForRanks;
-    add(absl::StrCat(exposed ? "  " : "", timeline::NameOf(part)), part_of);
+    add(absl::StrCat(exposed ? "  " : "", NameOf(part)), part_of);
   }
-  add("step", timeline::TotalNs);
+  add("step", TotalNs);
   table.has_totals = true;
   report->AddTable(std::move(table));
   int64_t hidden_ns = 0;
@@ -207,4 +197,4 @@ void ReportParts(const Examined& examined, Report* report) {
   report->AddLine("");
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

@@ -7,19 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tools/timeline_viewer/reports.h"
+#include "timeline/report/reports.h"
 
-namespace hvdlite::timeline_viewer {
-namespace {
-
-using timeline::At;
-using timeline::ExposedNs;
-using timeline::kStepParts;
-using timeline::RankStep;
-using timeline::StepPart;
-
-}  // namespace
-
+namespace hvdlite::timeline {
 void ReportSteps(const Examined& examined, Report* report) {
   if (!examined.has_steps()) return report->AddLine(kNoSteps);
   Table table = {.name = "steps",
@@ -27,8 +17,7 @@ void ReportSteps(const Examined& examined, Report* report) {
                  .rows = {},
                  .keys = 2};
   for (size_t i = 0; i < kStepParts; ++i) {
-    table.columns.push_back(
-        std::string(timeline::NameOf(static_cast<StepPart>(i))));
+    table.columns.push_back(std::string(NameOf(static_cast<StepPart>(i))));
   }
   table.columns.push_back("hidden");
   for (const RankStep& step : examined.analysis.steps) {
@@ -92,4 +81,4 @@ void ReportOverlap(const Examined& examined, Report* report) {
   report->AddTable(std::move(table));
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

@@ -11,17 +11,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "tools/timeline_viewer/reports.h"
+#include "timeline/report/reports.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 namespace {
-
-using timeline::At;
-using timeline::kStepParts;
-using timeline::PartTimes;
-using timeline::RankStep;
-using timeline::StepPart;
-using timeline::TotalNs;
 
 int64_t WaitNs(const RankStep& step) {
   return At(step.parts, StepPart::kWaitForRanks);
@@ -47,7 +40,7 @@ void ReportStragglers(const Examined& examined, Report* report) {
   std::map<int64_t, RankLateness> ranks;
   int64_t steps = 0;
   const std::vector<RankStep> steady = examined.analysis.SteadySteps();
-  for (const absl::Span<const RankStep> step : timeline::ByNumber(steady)) {
+  for (const absl::Span<const RankStep> step : ByNumber(steady)) {
     const RankStep& last = LastOf(step);
     int64_t longest_wait_ns = 0;
     for (const RankStep& rank : step) {
@@ -63,7 +56,7 @@ void ReportStragglers(const Examined& examined, Report* report) {
     }
     ++steps;
   }
-  const std::map<int64_t, PartTimes> parts = timeline::PartsByRank(steady);
+  const std::map<int64_t, PartTimes> parts = PartsByRank(steady);
   Table table = {.name = "stragglers",
                  .columns = {"rank", "host", "last in % of steps",
                              "others waited, sum of ranks ms/step",
@@ -131,7 +124,7 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
   std::map<int64_t, OnPath> ranks;
   int64_t total_ns = 0;
   const std::vector<RankStep> steady = examined.analysis.SteadySteps();
-  for (const absl::Span<const RankStep> step : timeline::ByNumber(steady)) {
+  for (const absl::Span<const RankStep> step : ByNumber(steady)) {
     const RankStep& last = LastOf(step);
     OnPath& path = ranks[last.rank];
     ++path.steps;
@@ -143,7 +136,7 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
                  .rows = {}};
   for (size_t i = 0; i < kStepParts; ++i) {
     table.columns.push_back(
-        absl::StrCat(timeline::NameOf(static_cast<StepPart>(i)), " %"));
+        absl::StrCat(NameOf(static_cast<StepPart>(i)), " %"));
   }
   for (const auto& [rank, path] : ranks) {
     std::vector<Cell> row = {
@@ -159,4 +152,4 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
   report->AddTable(std::move(table));
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

@@ -1,4 +1,4 @@
-#include "tools/timeline_viewer/report.h"
+#include "timeline/report/report.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "support/text_table.h"
 #include "timeline/record/trace_format.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 namespace {
 
 std::vector<std::string> Texts(const std::vector<Cell>& row) {
@@ -88,19 +88,19 @@ std::string Report::Json() const {
   for (size_t t = 0; t < tables_.size(); ++t) {
     const Table& table = tables_[t];
     text += t == 0 ? "\n" : ",\n";
-    timeline::AppendJsonString(table.name, &text);
+    AppendJsonString(table.name, &text);
     text += ": [";
     for (size_t r = 0; r < table.rows.size(); ++r) {
       text += r == 0 ? "\n  {" : ",\n  {";
       for (size_t i = 0; i < table.columns.size(); ++i) {
         if (i > 0) text += ", ";
-        timeline::AppendJsonString(table.columns[i], &text);
+        AppendJsonString(table.columns[i], &text);
         text += ": ";
         const Cell& cell = table.rows[r][i];
         if (cell.is_number) {
           text += cell.text;
         } else {
-          timeline::AppendJsonString(cell.text, &text);
+          AppendJsonString(cell.text, &text);
         }
       }
       text += "}";
@@ -121,4 +121,4 @@ std::string Printable(absl::string_view text) {
   return printable;
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

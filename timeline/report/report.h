@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 
 // A value of a table: a text, or a number as it is to be read.
 struct Cell {
@@ -66,4 +66,4 @@ class Report {
 // '?'.
 std::string Printable(absl::string_view text);
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

@@ -8,12 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/timeline_viewer/reports.h"
+#include "timeline/report/reports.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 namespace {
-
-using timeline::Finding;
 
 constexpr char kNothing[] =
     "no cause costs more than 3 % of a step; waiting for ranks, as steps are "
@@ -27,8 +25,7 @@ std::string CostOf(const Finding& finding) {
 // A line of the start, where it is worth one and no finding.
 void AddStartUp(const Examined& examined, Report* report) {
   constexpr double kLeastShare = 0.05;
-  const std::optional<timeline::StartUp> start =
-      timeline::FindStartUp(examined.analysis);
+  const std::optional<StartUp> start = FindStartUp(examined.analysis);
   const bool is_told = std::any_of(
       examined.findings.begin(), examined.findings.end(),
       [](const Finding& finding) { return finding.cause == "start-up"; });
@@ -111,4 +108,4 @@ void ReportWhy(const Examined& examined, Report* report) {
   report->AddData(std::move(table));
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

@@ -9,18 +9,18 @@
 #include "timeline/diagnose/step_analysis.h"
 #include "timeline/read/trace_reader.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 
 // A trace and what is known of it.
 struct Examined {
-  Examined(std::string trace_path, timeline::Trace read);
+  Examined(std::string trace_path, Trace read);
   // Without a trace: of what ranks told while they ran.
-  Examined(timeline::Trace ranks, timeline::StepAnalysis told);
+  Examined(Trace ranks, StepAnalysis told);
 
   const std::string path;  // as it was asked for; empty: there is none
-  const timeline::Trace trace;
-  const timeline::StepAnalysis analysis;
-  const std::vector<timeline::Finding> findings;
+  const Trace trace;
+  const StepAnalysis analysis;
+  const std::vector<Finding> findings;
 
   bool has_steps() const;  // else the whole trace stands for one
   // What RankStep::rank is: "rank", or "process" of a profile that does not
@@ -41,4 +41,4 @@ inline double Share(int64_t part_ns, int64_t total_ns) {
              : static_cast<double>(part_ns) / static_cast<double>(total_ns);
 }
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

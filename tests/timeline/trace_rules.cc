@@ -1,4 +1,4 @@
-#include "tools/timeline_viewer/validate.h"
+#include "tests/timeline/trace_rules.h"
 
 #include <algorithm>
 #include <array>
@@ -20,45 +20,45 @@
 #include "timeline/read/trace_file.h"
 #include "timeline/record/trace_format.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 namespace {
 
 using nlohmann::json;
-using timeline::ParsedEvent;
-using timeline::SliceEdge;
 
-struct Rule {
-  absl::string_view kind;
-  absl::string_view text;
-};
-
-constexpr std::array kRules = {
-    Rule{"json",
-         "the file is JSON in UTF-8: an array of events, or an object "
-         "with the array traceEvents"},
-    Rule{"cut-off",
-         "the file does not end within an event, and an object has "
-         "its end"},
-    Rule{"phase", "ph is one of the phases of Chrome's trace format"},
-    Rule{"name", "name is a text, and there but for phase E"},
-    Rule{"pid", "pid is a whole number"},
-    Rule{"tid", "tid is a whole number (speedscope refuses events without)"},
-    Rule{"time", "ts is a number, and there but for phase M"},
-    Rule{"negative-time", "ts is not negative (Perfetto drops such events)"},
-    Rule{"duration", "dur of phase X is a number, and not negative"},
-    Rule{"order", "times of phases B and E do not go back on a lane"},
-    Rule{"unfinished", "each B has its E"},
-    Rule{"unbegun", "each E has its B"},
-    Rule{"end-name", "an E that has a name has that of its B"},
-    Rule{"nesting", "slices of a lane contain one another, or do not touch"},
-    Rule{"args", "args is an object"},
-    Rule{"counter", "a counter has args, and all of them are numbers"},
-    Rule{"metadata",
-         "metadata that names or sorts has the name, or the number"},
-    Rule{"unnamed-lane", "lanes of a rank have names (thread_name)"},
-    Rule{"flow",
-         "a flow's id begins and ends, and does not end before it "
-         "begins"}};
+// In the order in which violations are told.
+constexpr std::array<absl::string_view, 19> kRules = {
+    // The file is JSON in UTF-8: an array of events, or an object with the
+    // array traceEvents.
+    "json",
+    // It does not end within an event, and an object has its end.
+    "cut-off",
+    // ph is one of the phases of Chrome's trace format.
+    "phase",
+    // It is a text, and there but for phase E.
+    "name",
+    // They are whole numbers (speedscope refuses events without tid).
+    "pid", "tid",
+    // ts is a number, and there but for phase M; and is not negative (Perfetto
+    // drops such events).
+    "time", "negative-time",
+    // dur of phase X is a number, and not negative.
+    "duration",
+    // Times of phases B and E do not go back on a lane.
+    "order",
+    // Each B has its E, each E its B, and if it has a name, the same.
+    "unfinished", "unbegun", "end-name",
+    // Slices of a lane contain one another, or do not touch.
+    "nesting",
+    // It is an object.
+    "args",
+    // It has args, and all of them are numbers.
+    "counter",
+    // What names or sorts has the name, or the number.
+    "metadata",
+    // Lanes of a rank have names (thread_name).
+    "unnamed-lane",
+    // Its id begins and ends, and does not end before it begins.
+    "flow"};
 
 constexpr absl::string_view kPhases = "BEXiICbneSTpFstfPNODMVvRc(),";
 
@@ -113,9 +113,9 @@ class Validator {
   explicit Validator(absl::string_view text) : text_(text), lines_(text) {}
 
   std::vector<Violation> Run() {
-    const timeline::ParseReport report = timeline::ParseTraceEvents(
+    const ParseReport report = ParseTraceEvents(
         text_, [this](const ParsedEvent& event) { Check(event); },
-        [this](const timeline::TraceDamage& damage) {
+        [this](const TraceDamage& damage) {
           Add("json", lines_.LineOf(damage.at), damage.reason);
         });
     const int64_t last_line = lines_.LineOf(text_.size());
@@ -129,8 +129,8 @@ class Validator {
     CheckLanes();
     CheckFlows();
     std::vector<Violation> violations;
-    for (const Rule& rule : kRules) {
-      const auto found = violations_.find(rule.kind);
+    for (const absl::string_view rule : kRules) {
+      const auto found = violations_.find(rule);
       if (found != violations_.end()) violations.push_back(found->second);
     }
     return violations;
@@ -167,11 +167,7 @@ class Validator {
   void Add(absl::string_view kind, int64_t line, std::string what) {
     Violation& violation = violations_[std::string(kind)];
     if (violation.count++ > 0 && violation.first_line <= line) return;
-    const auto* const rule =
-        std::find_if(kRules.begin(), kRules.end(),
-                     [&](const Rule& known) { return known.kind == kind; });
     violation.kind = std::string(kind);
-    violation.rule = std::string(rule->text);
     violation.first_line = line;
     violation.first = std::move(what);
   }
@@ -266,7 +262,7 @@ class Validator {
       }
     } else if (name == "process_labels") {
       if (!IsText(args, "labels")) add("metadata");
-    } else if (name == timeline::kTraceMetadata) {
+    } else if (name == kTraceMetadata) {
       ranks_.insert(parsed.pid);
     }
   }
@@ -306,8 +302,7 @@ class Validator {
       if (lane.first_line > 0 && !lane.is_named && ranks_.contains(key.first)) {
         Add("unnamed-lane", lane.first_line, where);
       }
-      const timeline::PairedEdges paired =
-          timeline::PairEdges(std::move(lane.edges));
+      const PairedEdges paired = PairEdges(std::move(lane.edges));
       for (const SliceEdge& edge : paired.unfinished) {
         Add("unfinished", edges_[edge.id].line,
             absl::StrCat("\"", edges_[edge.id].name, "\", ", where));
@@ -374,46 +369,15 @@ class Validator {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Violation>> ValidateTraceFile(
-    const std::string& path) {
-  HVDLITE_ASSIGN_OR_RETURN(const timeline::TraceText read,
-                           timeline::ReadTraceText(path));
+absl::StatusOr<std::vector<Violation>> FindViolations(const std::string& path) {
+  HVDLITE_ASSIGN_OR_RETURN(const TraceText read, ReadTraceText(path));
   std::vector<Violation> violations = Validator(read.text).Run();
   if (!read.warning.empty()) {
-    violations.insert(violations.begin(), {.kind = "gzip",
-                                           .rule = "gzip can unpack the file",
-                                           .count = 1,
-                                           .first_line = 1,
-                                           .first = read.warning});
+    violations.insert(
+        violations.begin(),
+        {.kind = "gzip", .count = 1, .first_line = 1, .first = read.warning});
   }
   return violations;
 }
 
-absl::StatusOr<bool> ReportViolations(const std::string& path, Report* report) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                           timeline::FindTraceFiles(path));
-  Table table = {.name = "violations",
-                 .columns = {"kind", "count", "line", "file", "first", "rule"},
-                 .rows = {}};
-  for (const std::string& file : files) {
-    HVDLITE_ASSIGN_OR_RETURN(const std::vector<Violation> violations,
-                             ValidateTraceFile(file));
-    if (violations.empty()) {
-      report->AddLine(absl::StrCat(file, ": keeps all rules"));
-    }
-    for (const Violation& violation : violations) {
-      report->AddLine(absl::StrCat(file, ":", violation.first_line, ": ",
-                                   violation.kind, " (", violation.count,
-                                   "): ", violation.first));
-      report->AddLine(absl::StrCat("  Rule: ", violation.rule));
-      table.rows.push_back({violation.kind, violation.count,
-                            violation.first_line, file, violation.first,
-                            violation.rule});
-    }
-  }
-  const bool any = !table.rows.empty();
-  report->AddData(std::move(table));
-  return any;
-}
-
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "tools/timeline_viewer/examined.h"
-#include "tools/timeline_viewer/report.h"
+#include "timeline/report/examined.h"
+#include "timeline/report/report.h"
 
-namespace hvdlite::timeline_viewer {
+namespace hvdlite::timeline {
 
 // Files, ranks, time span, warnings.
 void DescribeTrace(const Examined& examined, Report* report);
@@ -33,4 +33,4 @@ void ReportDifference(const Examined& before, const Examined& after,
 absl::Status ReportTensor(const Examined& examined, const std::string& name,
                           Report* report);
 
-}  // namespace hvdlite::timeline_viewer
+}  // namespace hvdlite::timeline
