@@ -58,15 +58,6 @@ class IncludeRulesTest(unittest.TestCase):
         self.assert_one({"timeline/read/a.cc": '#include "collective/communicator.h"\n'},
                         "timeline/read/a.cc", "collective/communicator.h")
 
-    def test_a_part_of_the_timeline_includes_what_is_below_it(self):
-        self.assertEqual(self.violations_of({
-            "timeline/diagnose/a.cc": '#include "timeline/read/b.h"\n#include "timeline/record/c.h"\n',
-            "timeline/read/b.h": '#include "timeline/record/c.h"\n',
-        }), [])
-        self.assert_one({"timeline/record/c.cc": '#include "timeline/read/b.h"\n'},
-                        "timeline/record/c.cc", "timeline/read/b.h")
-        self.assert_one({"timeline/a.cc": '#include "base/clock.h"\n'}, "timeline/a.cc", "is in none of")
-
     def test_the_public_api_below_the_plugin_is_found(self):
         self.assert_one({"negotiation/a.cc": "#include <hvdlite/hvdlite.h>\n"}, "hvdlite/hvdlite.h")
 

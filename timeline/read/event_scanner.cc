@@ -2,15 +2,18 @@
 
 #include <array>
 #include <charconv>
-#include <cstring>
+#include <cmath>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
 
 namespace hvdlite::timeline {
 namespace {
 
-// Values within values, at most.
-constexpr int kMostDepth = 32;
-// Digits that fit an int64_t whatever they are.
-constexpr size_t kMostDigits = 18;
+// Values within values; more are damage.
+constexpr int kMostDepth = 1024;
 
 // Characters of a text that stand for themselves.
 constexpr std::array<bool, 256> kPlain = [] {
@@ -21,232 +24,328 @@ constexpr std::array<bool, 256> kPlain = [] {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Walks over the text. What returns a bool is false where the text is not
-// plain.
-class Scanner {
- public:
-  explicit Scanner(absl::string_view text)
-      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()) {}
-
-  size_t position() const { return static_cast<size_t>(at_ - begin_); }
-
-  bool Event(ParsedEvent* event) {
-    event->Clear();
-    if (!Take('{')) return false;
-    return Members([&](absl::string_view key) { return Field(key, event); });
-  }
-
- private:
-  struct Number {
-    absl::string_view digits;  // all of it
-    int64_t integer = 0;
-    bool is_integer = true;
+// As UTF-8.
+void AppendCharacter(uint32_t c, std::string* text) {
+  const auto append = [text](uint32_t byte) {
+    text->push_back(static_cast<char>(byte));
   };
-
-  void SkipBlanks() {
-    while (at_ != end_ &&
-           (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) {
-      ++at_;
-    }
-  }
-
-  bool Take(char c) {
-    SkipBlanks();
-    if (at_ == end_ || *at_ != c) return false;
-    ++at_;
-    return true;
-  }
-
-  char Next() {
-    SkipBlanks();
-    return at_ == end_ ? '\0' : *at_;
-  }
-
-  bool Text(absl::string_view* text) {
-    if (!Take('"')) return false;
-    const char* const first = at_;
-    while (at_ != end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
-    *text = absl::string_view(first, static_cast<size_t>(at_ - first));
-    return at_ != end_ && *at_++ == '"';
-  }
-
-  size_t Digits() {
-    const char* const first = at_;
-    while (at_ != end_ && IsDigit(*at_)) ++at_;
-    return static_cast<size_t>(at_ - first);
-  }
-
-  bool TakeNumber(Number* number) {
-    SkipBlanks();
-    const char* const first = at_;
-    const bool is_negative = at_ != end_ && *at_ == '-';
-    if (is_negative) ++at_;
-    const char* const first_digit = at_;
-    const size_t digits = Digits();
-    if (digits == 0 || digits > kMostDigits) return false;
-    if (digits > 1 && *first_digit == '0') return false;
-    int64_t magnitude = 0;
-    for (const char* digit = first_digit; digit != at_; ++digit) {
-      magnitude = magnitude * 10 + (*digit - '0');
-    }
-    number->integer = is_negative ? -magnitude : magnitude;
-    number->is_integer = true;
-    if (at_ != end_ && *at_ == '.') {
-      ++at_;
-      number->is_integer = false;
-      if (Digits() == 0) return false;
-    }
-    number->digits = absl::string_view(first, static_cast<size_t>(at_ - first));
-    return at_ == end_ || (*at_ != 'e' && *at_ != 'E');
-  }
-
-  bool Literal(absl::string_view literal) {
-    if (static_cast<size_t>(end_ - at_) < literal.size() ||
-        std::memcmp(at_, literal.data(), literal.size()) != 0) {
-      return false;
-    }
-    at_ += literal.size();
-    return true;
-  }
-
-  // What follows the '{' of an object. `value` takes the value of a key.
-  template <typename Value>
-  bool Members(Value value) {
-    if (Take('}')) return true;
-    do {
-      absl::string_view key;
-      if (!Text(&key) || !Take(':') || !value(key)) return false;
-    } while (Take(','));
-    return Take('}');
-  }
-
-  bool Skip(int depth) {
-    if (depth > kMostDepth) return false;
-    absl::string_view text;
-    Number number;
-    switch (Next()) {
-      case '"':
-        return Text(&text);
-      case 't':
-        return Literal("true");
-      case 'f':
-        return Literal("false");
-      case 'n':
-        return Literal("null");
-      case '{':
-        ++at_;
-        return Members([&](absl::string_view) { return Skip(depth + 1); });
-      case '[':
-        ++at_;
-        if (Take(']')) return true;
-        do {
-          if (!Skip(depth + 1)) return false;
-        } while (Take(','));
-        return Take(']');
-      default:
-        return TakeNumber(&number);
-    }
-  }
-
-  bool Integer(int64_t* value) {
-    Number number;
-    if (!TakeNumber(&number) || !number.is_integer) return false;
-    *value = number.integer;
-    return true;
-  }
-
-  bool Id(absl::string_view* id) {
-    if (Next() == '"') return Text(id);
-    Number number;
-    if (!TakeNumber(&number) || !number.is_integer) return false;
-    *id = number.digits;
-    return true;
-  }
-
-  bool Flag(bool* flag) {
-    *flag = Next() == 't';
-    return *flag ? Literal("true") : Literal("false");
-  }
-
-  bool Field(absl::string_view key, ParsedEvent* event) {
-    Number number;
-    if (key == "ts") {
-      if (!TakeNumber(&number)) return false;
-      event->start_ns = TimeOf(number.digits);
-    } else if (key == "dur") {
-      if (!TakeNumber(&number)) return false;
-      const std::optional<int64_t> time_ns = TimeOf(number.digits);
-      if (!time_ns.has_value() || *time_ns < 0) {
-        event->has_bad_duration = true;
-      } else {
-        event->duration_ns = *time_ns;
-      }
-    } else if (key == "ph") {
-      absl::string_view phase;
-      if (!Text(&phase)) return false;
-      event->phase = phase.empty() ? '\0' : phase.front();
-    } else if (key == "name") {
-      return Text(&event->name);
-    } else if (key == "pid") {
-      return Integer(&event->pid);
-    } else if (key == "tid") {
-      return Integer(&event->tid);
-    } else if (key == "id") {
-      return Id(&event->id);
-    } else if (key == "bind_id") {
-      return Id(&event->bind_id);
-    } else if (key == "flow_in") {
-      return Flag(&event->flow_in);
-    } else if (key == "flow_out") {
-      return Flag(&event->flow_out);
-    } else if (key == "args" && Next() == '{') {
-      ++at_;
-      return Members(
-          [&](absl::string_view arg) { return TakeArg(arg, event); });
+  if (c < 0x80) return append(c);
+  if (c < 0x800) {
+    append(0xc0 | c >> 6);
+  } else {
+    if (c < 0x10000) {
+      append(0xe0 | c >> 12);
     } else {
-      return Skip(0);
+      append(0xf0 | c >> 18);
+      append(0x80 | (c >> 12 & 0x3f));
     }
-    return true;
+    append(0x80 | (c >> 6 & 0x3f));
   }
+  append(0x80 | (c & 0x3f));
+}
 
-  bool TakeArg(absl::string_view key, ParsedEvent* event) {
-    const char next = Next();
-    if (next == '"') {
-      absl::string_view text;
-      if (!Text(&text)) return false;
-      event->args.push_back({key, text});
-    } else if (next == '-' || IsDigit(next)) {
-      Number number;
-      if (!TakeNumber(&number)) return false;
-      if (number.is_integer) {
-        event->args.push_back({key, number.integer});
-      } else {
-        double real = 0;
-        std::from_chars(number.digits.data(),
-                        number.digits.data() + number.digits.size(), real);
-        event->args.push_back({key, real});
-      }
-    } else {
-      return Skip(0);
-    }
-    return true;
-  }
-
-  const char* const begin_;
-  const char* at_;
-  const char* const end_;
-};
+// Infinite: it does not fit.
+double RealOf(absl::string_view digits) {
+  double real = 0;
+  const auto end = digits.data() + digits.size();
+  return std::from_chars(digits.data(), end, real).ec == std::errc()
+             ? real
+             : std::numeric_limits<double>::infinity();
+}
 
 }  // namespace
 
-size_t ScanEvent(absl::string_view text, ParsedEvent* event) {
-  Scanner scanner(text);
-  if (!scanner.Event(event)) return 0;
-  event->text = text.substr(0, scanner.position());
-  return scanner.position();
+char EventScanner::Next() {
+  while (at_ != end_ &&
+         (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) {
+    ++at_;
+  }
+  return at_ == end_ ? '\0' : *at_;
+}
+
+bool EventScanner::Take(char c) {
+  if (Next() != c || at_ == end_) return false;
+  ++at_;
+  return true;
+}
+
+// What follows the '{' of an object. `value` takes the value of a key.
+template <typename Value>
+bool EventScanner::Members(Value value) {
+  if (Take('}')) return true;
+  do {
+    absl::string_view key;
+    if (!Text(&key) || !Take(':') || !value(key)) return false;
+  } while (Take(','));
+  return Take('}');
+}
+
+bool EventScanner::Event(ParsedEvent* event) {
+  event->Clear();
+  if (!decoded_.empty()) decoded_.clear();
+  if (!Take('{')) return false;
+  const size_t begin = position() - 1;
+  if (!Members([&](absl::string_view key) { return Field(key, event); })) {
+    return false;
+  }
+  event->text = absl::string_view(begin_ + begin, position() - begin);
+  event->position = begin;
+  return true;
+}
+
+bool EventScanner::Skip(int depth) {
+  if (depth > kMostDepth) return false;
+  absl::string_view text;
+  Number number;
+  switch (Next()) {
+    case '"':
+      return Text(&text);
+    case 't':
+      return Literal("true");
+    case 'f':
+      return Literal("false");
+    case 'n':
+      return Literal("null");
+    case '{':
+      ++at_;
+      return Members([&](absl::string_view) { return Skip(depth + 1); });
+    case '[':
+      ++at_;
+      if (Take(']')) return true;
+      do {
+        if (!Skip(depth + 1)) return false;
+      } while (Take(','));
+      return Take(']');
+    default:
+      return TakeNumber(&number);
+  }
+}
+
+bool EventScanner::Literal(absl::string_view literal) {
+  for (const char c : literal) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+  }
+  return true;
+}
+
+size_t EventScanner::Digits() {
+  const char* const first = at_;
+  while (at_ != end_ && IsDigit(*at_)) ++at_;
+  return static_cast<size_t>(at_ - first);
+}
+
+bool EventScanner::StartsNumber() {
+  const char next = Next();
+  return next == '-' || IsDigit(next);
+}
+
+bool EventScanner::TakeNumber(Number* number) {
+  Next();
+  const char* const first = at_;
+  if (at_ != end_ && *at_ == '-') ++at_;
+  if (at_ != end_ && *at_ == '0') {
+    ++at_;
+  } else if (Digits() == 0) {
+    return false;
+  }
+  number->is_integer =
+      std::from_chars(first, at_, number->integer).ec == std::errc();
+  if (at_ != end_ && *at_ == '.') {
+    ++at_;
+    number->is_integer = false;
+    if (Digits() == 0) return false;
+  }
+  if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
+    ++at_;
+    number->is_integer = false;
+    if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
+    if (Digits() == 0) return false;
+  }
+  number->digits = absl::string_view(first, static_cast<size_t>(at_ - first));
+  return true;
+}
+
+bool EventScanner::Text(absl::string_view* text) {
+  if (!Take('"')) return false;
+  const char* const first = at_;
+  while (at_ != end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
+  if (at_ == end_) return false;
+  if (*at_ != '"') return Decode(first, text);
+  *text = absl::string_view(first, static_cast<size_t>(at_ - first));
+  ++at_;
+  return true;
+}
+
+bool EventScanner::Decode(const char* first, absl::string_view* text) {
+  std::string decoded(first, at_);
+  while (at_ != end_ && *at_ != '"') {
+    const char* const begin = at_;
+    const auto c = static_cast<unsigned char>(*at_);
+    if (c == '\\') {
+      if (!Escape(&decoded)) return false;
+      continue;
+    }
+    if (c < 0x20) return false;
+    if (c < 0x80) {
+      ++at_;
+    } else if (!BeyondAscii()) {
+      return false;
+    }
+    decoded.append(begin, at_);
+  }
+  if (at_ == end_) return false;
+  ++at_;
+  *text = decoded_.emplace_back(std::move(decoded));
+  return true;
+}
+
+bool EventScanner::Escape(std::string* decoded) {
+  constexpr absl::string_view kShort = "\"\\/bfnrt";
+  constexpr absl::string_view kMeant = "\"\\/\b\f\n\r\t";
+  if (++at_ == end_) return false;
+  const size_t escape = kShort.find(*at_);
+  if (escape != absl::string_view::npos) {
+    decoded->push_back(kMeant[escape]);
+    ++at_;
+    return true;
+  }
+  uint32_t c = 0;
+  if (!Literal("u") || !Hexadecimal(&c)) return false;
+  if (c >= 0xd800 && c < 0xdc00) {  // the first of two
+    uint32_t second = 0;
+    if (!Literal("\\u") || !Hexadecimal(&second)) return false;
+    if (second < 0xdc00 || second >= 0xe000) return false;
+    c = 0x10000 + ((c - 0xd800) << 10) + (second - 0xdc00);
+  } else if (c >= 0xdc00 && c < 0xe000) {
+    return false;
+  }
+  AppendCharacter(c, decoded);
+  return true;
+}
+
+bool EventScanner::Hexadecimal(uint32_t* number) {
+  for (int left = 4; left > 0; --left, ++at_) {
+    uint32_t digit = 0;
+    if (at_ == end_ ||
+        std::from_chars(at_, at_ + 1, digit, 16).ec != std::errc()) {
+      return false;
+    }
+    *number = *number << 4 | digit;
+  }
+  return true;
+}
+
+// One character of UTF-8.
+bool EventScanner::BeyondAscii() {
+  const auto lead = static_cast<unsigned char>(*at_);
+  if (lead < 0xc2 || lead > 0xf4) return false;
+  // None is longer than it has to be, half of a pair, or beyond U+10FFFF.
+  int least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+  int most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+  ++at_;
+  for (int left = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3; left > 0; --left) {
+    if (at_ == end_) return false;
+    const auto byte = static_cast<unsigned char>(*at_);
+    if (byte < least || byte > most) return false;
+    ++at_;
+    least = 0x80;
+    most = 0xbf;
+  }
+  return true;
+}
+
+bool EventScanner::Field(absl::string_view key, ParsedEvent* event) {
+  absl::string_view text;
+  const char next = Next();
+  if (key == "ts" || key == "dur") {
+    return StartsNumber() ? TimeField(key, event) : Skip();
+  }
+  if (key == "ph" && next == '"') {
+    if (!Text(&text)) return false;
+    event->phase = text.empty() ? '\0' : text.front();
+    return true;
+  }
+  if (key == "name" && next == '"') return Text(&event->name);
+  if (key == "pid") return Process(&event->pid);
+  if (key == "tid") return Process(&event->tid);
+  if (key == "id") return Id(&event->id);
+  if (key == "bind_id") return Id(&event->bind_id);
+  if (key == "flow_in") event->flow_in = next == 't';
+  if (key == "flow_out") event->flow_out = next == 't';
+  if (key == "args" && next == '{') {
+    ++at_;
+    return Members([&](absl::string_view arg) { return TakeArg(arg, event); });
+  }
+  return Skip();
+}
+
+bool EventScanner::TimeField(absl::string_view key, ParsedEvent* event) {
+  Number number;
+  if (!TakeNumber(&number)) return false;
+  const std::optional<int64_t> time_ns = TimeOf(number.digits);
+  if (key == "ts") {
+    event->start_ns = time_ns;
+  } else if (!time_ns.has_value() || *time_ns < 0) {
+    event->has_bad_duration = true;
+  } else {
+    event->duration_ns = *time_ns;
+  }
+  return true;
+}
+
+bool EventScanner::Process(int64_t* number) {
+  if (Next() == '"') {
+    absl::string_view text;
+    if (!Text(&text)) return false;
+    if (absl::SimpleAtoi(text, number)) return true;
+    const auto next = -static_cast<int64_t>(text_numbers_.size()) - 1;
+    *number = text_numbers_.try_emplace(std::string(text), next).first->second;
+    return true;
+  }
+  if (!StartsNumber()) return Skip();
+  Number taken;
+  if (!TakeNumber(&taken)) return false;
+  if (taken.is_integer) *number = taken.integer;
+  return true;
+}
+
+bool EventScanner::Id(absl::string_view* id) {
+  if (Next() == '"') return Text(id);
+  if (!StartsNumber()) return Skip();
+  Number number;
+  if (!TakeNumber(&number)) return false;
+  if (number.is_integer) *id = number.digits;
+  return true;
+}
+
+bool EventScanner::TakeArg(absl::string_view key, ParsedEvent* event) {
+  if (Next() == '"') {
+    absl::string_view text;
+    if (!Text(&text)) return false;
+    event->args.push_back({key, text});
+    return true;
+  }
+  if (!StartsNumber()) return Skip();
+  Number number;
+  if (!TakeNumber(&number)) return false;
+  const double real = number.is_integer ? 0 : RealOf(number.digits);
+  if (number.is_integer) {
+    event->args.push_back({key, number.integer});
+  } else if (std::isfinite(real)) {
+    event->args.push_back({key, real});
+  }
+  return true;
 }
 
 std::optional<int64_t> TimeOf(absl::string_view number) {
+  if (number.find_first_of("eE") != absl::string_view::npos) {
+    const double time_us = RealOf(number);
+    if (!(std::abs(time_us) <= static_cast<double>(kLatestTimeUs))) {
+      return std::nullopt;
+    }
+    return std::llround(time_us * 1000);
+  }
   const bool is_negative = !number.empty() && number.front() == '-';
   if (is_negative) number.remove_prefix(1);
   int64_t microseconds = 0;
