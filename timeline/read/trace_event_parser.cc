@@ -127,7 +127,7 @@ class Parser {
     const size_t next = FindEventStart(text_, more);
     // Whose array it was is not known after damage.
     if (next == text_.size() && report_.damaged_places > 0) return false;
-    read_ = end;
+    if (report_.last_event_end > 0) read_ = end;  // else it held no events
     report_.closed = next == text_.size();
     return NoteDamage(more, next, "after its end");
   }

@@ -150,6 +150,13 @@ TEST_F(RepairTest, WhatFollowsTheEndIsLost) {
             nlohmann::json::parse(kObject));
 }
 
+TEST_F(RepairTest, EventsBehindAnObjectWithoutAnyAreKept) {
+  const auto repair = Mend("{\"a\":1},\n{\"ph\":\"X\"},\n{\"ph\":\"i\"}\n]");
+  ASSERT_TRUE(repair.ok()) << repair.status();
+  EXPECT_EQ(repair->lost_bytes, 7);
+  EXPECT_EQ(Written().size(), 2u);
+}
+
 TEST_F(RepairTest, AnObjectKeepsWhatStandsBesideItsEvents) {
   std::string damaged = kObject;
   damaged[damaged.find("\"dims\"")] = '\n';
