@@ -20,6 +20,27 @@ std::vector<Finding> Find(const FakeTraining& training) {
   return FindCauses(trace, AnalyzeSteps(trace));
 }
 
+// The first finding, which has to be of this cause; `Only`: there is no other.
+Finding First(const FakeTraining& training, const std::string& cause) {
+  const std::vector<Finding> findings = Find(training);
+  EXPECT_FALSE(findings.empty()) << cause;
+  if (findings.empty()) return {};
+  EXPECT_EQ(findings[0].cause, cause);
+  return findings[0];
+}
+Finding Only(const FakeTraining& training, const std::string& cause) {
+  EXPECT_THAT(Find(training), SizeIs(1)) << cause;
+  return First(training, cause);
+}
+
+auto OfRank(int64_t slow, int64_t own, int64_t others) {
+  return [=](int64_t rank, int64_t) { return rank == slow ? own : others; };
+}
+
+auto Always(int64_t value) {
+  return [=](int64_t, int64_t) { return value; };
+}
+
 // What threads get per second.
 struct Use {
   double main_cpu = 0.9;
@@ -52,9 +73,13 @@ Counters CountersOf(const Use& use) {
             {"system_cpu_us", us(use.system_cpu)}}}};
 }
 
+auto AllUse(const Use& use) {
+  return [use](int64_t) { return CountersOf(use); };
+}
+
 TEST(FindingsTest, AHealthyTrainingHasACleanBill) {
   FakeTraining training;
-  training.counters = [](int64_t) { return CountersOf({}); };
+  training.counters = AllUse({});
   EXPECT_THAT(Find(training), IsEmpty());
 }
 
@@ -62,17 +87,13 @@ TEST(FindingsTest, ASlowRankIsAStraggler) {
   FakeTraining training;
   training.ranks = 4;
   training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
-  training.computing_us = [](int64_t rank, int64_t) {
-    return rank == 2 ? 14'000 : 10'000;
-  };
-  training.counters = [](int64_t) { return CountersOf({}); };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "straggler");
-  EXPECT_EQ(findings[0].rank, 2);
-  EXPECT_THAT(findings[0].title, HasSubstr("Rank 2 (node2)"));
-  EXPECT_NEAR(findings[0].share, 4'000.0 / 14'260, 0.001);
-  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("more to compute"));
+  training.computing_us = OfRank(2, 14'000, 10'000);
+  training.counters = AllUse({});
+  const Finding found = Only(training, "straggler");
+  EXPECT_EQ(found.rank, 2);
+  EXPECT_THAT(found.title, HasSubstr("Rank 2 (node2)"));
+  EXPECT_NEAR(found.share, 4'000.0 / 14'260, 0.001);
+  EXPECT_THAT(found.evidence.back(), HasSubstr("more to compute"));
 }
 
 TEST(FindingsTest, OfTwoRanksTheWaitOfTheOneThatIsHeldUpCounts) {
@@ -80,11 +101,9 @@ TEST(FindingsTest, OfTwoRanksTheWaitOfTheOneThatIsHeldUpCounts) {
   training.computing_us = [](int64_t rank, int64_t step) {
     return rank == 1 && step != 5 ? 11'500 : 10'000;
   };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "straggler");
-  EXPECT_EQ(findings[0].rank, 1);
-  EXPECT_NEAR(findings[0].share, 0.12, 0.01);
+  const Finding found = Only(training, "straggler");
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_NEAR(found.share, 0.12, 0.01);
 }
 
 TEST(FindingsTest, AFewLongStepsMakeNoStraggler) {
@@ -102,37 +121,33 @@ TEST(FindingsTest, AFewLongStepsMakeNoStraggler) {
 
 TEST(FindingsTest, ARankThatSleepsIsToldFromOneThatComputes) {
   FakeTraining training;
-  training.computing_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 20'000 : 10'000;
-  };
-  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.5}); };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "straggler");
-  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("it sleeps"));
+  training.computing_us = OfRank(1, 20'000, 10'000);
+  training.counters = AllUse({.main_cpu = 0.5});
+  const Finding found = Only(training, "straggler");
+  EXPECT_THAT(found.evidence.back(), HasSubstr("it sleeps"));
 }
 
 // Ranks take turns in computing 4 ms longer than the other one.
-bool IsLate(int64_t rank, int64_t step) { return (step * 7 + rank * 3) % 5 < 2; }
+bool IsLate(int64_t rank, int64_t step) {
+  return (step * 7 + rank * 3) % 5 < 2;
+}
 
 FakeTraining TrainingInTurns() {
   FakeTraining training;
   training.computing_us = [](int64_t rank, int64_t step) {
     return IsLate(rank, step) ? 14'000 : 10'000;
   };
-  training.counters = [](int64_t) { return CountersOf({}); };
+  training.counters = AllUse({});
   return training;
 }
 
 TEST(FindingsTest, LatenessInTurnsWithoutEvidenceNamesBothCauses) {
   const FakeTraining training = TrainingInTurns();
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "late-in-turns");
-  EXPECT_EQ(findings[0].rank, -1);
-  EXPECT_THAT(findings[0].title, HasSubstr("the work of their batches"));
-  EXPECT_THAT(findings[0].title, HasSubstr("the speed of their cores"));
-  EXPECT_THAT(findings[0].remedy, HasSubstr("hvdlite::add_step_work"));
+  const Finding found = Only(training, "late-in-turns");
+  EXPECT_EQ(found.rank, -1);
+  EXPECT_THAT(found.title, HasSubstr("the work of their batches"));
+  EXPECT_THAT(found.title, HasSubstr("the speed of their cores"));
+  EXPECT_THAT(found.remedy, HasSubstr("hvdlite::add_step_work"));
 }
 
 TEST(FindingsTest, UnequalWorkIsUnevenData) {
@@ -141,51 +156,39 @@ TEST(FindingsTest, UnequalWorkIsUnevenData) {
     return IsLate(rank, step) ? 1'400 : 1'000;
   };
   training.cpu_us = training.computing_us;
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "uneven-data");
-  EXPECT_THAT(findings[0].title, HasSubstr("batches differ in work"));
-  EXPECT_THAT(findings[0].remedy, HasSubstr("bucket samples by length"));
+  const Finding found = Only(training, "uneven-data");
+  EXPECT_THAT(found.title, HasSubstr("batches differ in work"));
+  EXPECT_THAT(found.remedy, HasSubstr("bucket samples by length"));
 }
 
 TEST(FindingsTest, EqualWorkRefutesUnevenData) {
   FakeTraining training = TrainingInTurns();
-  training.work = [](int64_t, int64_t) { return 1'000; };
+  training.work = Always(1'000);
   // Without the CPU time, cores and other programs remain.
-  std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "late-in-turns");
-  EXPECT_THAT(findings[0].title, Not(HasSubstr("batches")));
+  Finding found = Only(training, "late-in-turns");
+  EXPECT_THAT(found.title, Not(HasSubstr("batches")));
   // More CPU time for the same work: slower cores.
   training.ranks = 3;
   training.cpu_us = [](int64_t rank, int64_t step) {
     return (IsLate(rank, step) ? 14'000 : 10'000) + (rank == 2 ? 500 : 0);
   };
-  findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "uneven-cores");
-  EXPECT_THAT(findings[0].evidence.back(),
+  found = Only(training, "uneven-cores");
+  EXPECT_THAT(found.evidence.back(),
               HasSubstr("the middle rank's is 1: rank 2 (node0, CPUs 2) 1.0"));
-  EXPECT_THAT(findings[0].remedy, HasSubstr("one rank a physical core"));
+  EXPECT_THAT(found.remedy, HasSubstr("one rank a physical core"));
 }
 
 TEST(FindingsTest, EqualCpuTimeRefutesWorkAndCores) {
   FakeTraining training = TrainingInTurns();
-  training.cpu_us = [](int64_t, int64_t) { return 9'900; };
+  training.cpu_us = Always(9'900);
   // The threads could run, but had no core.
-  training.counters = [](int64_t) {
-    return CountersOf({.main_cpu = 0.7, .main_delay = 0.07});
-  };
-  std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "starved-threads");
-  EXPECT_THAT(findings[0].title, HasSubstr("wait for a core"));
+  training.counters = AllUse({.main_cpu = 0.7, .main_delay = 0.07});
+  Finding found = Only(training, "starved-threads");
+  EXPECT_THAT(found.title, HasSubstr("wait for a core"));
   // They had: so they sleep.
-  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.7}); };
-  findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "late-in-turns");
-  EXPECT_THAT(findings[0].title, HasSubstr("do not compute all the time"));
+  training.counters = AllUse({.main_cpu = 0.7});
+  found = Only(training, "late-in-turns");
+  EXPECT_THAT(found.title, HasSubstr("do not compute all the time"));
 }
 
 TEST(FindingsTest, LoadingInTurnsIsSlowInput) {
@@ -193,11 +196,9 @@ TEST(FindingsTest, LoadingInTurnsIsSlowInput) {
   training.input_us = [](int64_t rank, int64_t step) {
     return IsLate(rank, step) ? 4'000 : 0;
   };
-  training.work = [](int64_t, int64_t) { return 1'000; };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "slow-input");
-  EXPECT_THAT(findings[0].title, HasSubstr("take turns"));
+  training.work = Always(1'000);
+  const Finding found = First(training, "slow-input");
+  EXPECT_THAT(found.title, HasSubstr("take turns"));
 }
 
 TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
@@ -206,48 +207,32 @@ TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
   training.computing_us = [](int64_t rank, int64_t step) {
     return (step % 10 < 7) == (rank == 1) ? 14'000 : 10'000;
   };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "late-in-turns");
-  EXPECT_THAT(findings[0].title, HasSubstr("rank 1 most often"));
+  const Finding found = Only(training, "late-in-turns");
+  EXPECT_THAT(found.title, HasSubstr("rank 1 most often"));
 }
 
 TEST(FindingsTest, TheWorkTellsALargerBatchFromASlowerCore) {
   FakeTraining training;
-  training.computing_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 14'000 : 10'000;
-  };
+  training.computing_us = OfRank(1, 14'000, 10'000);
   training.cpu_us = training.computing_us;
-  training.work = [](int64_t rank, int64_t) {
-    return rank == 1 ? 1'400 : 1'000;
-  };
-  std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "uneven-data");
-  EXPECT_EQ(findings[0].rank, 1);
-  EXPECT_THAT(findings[0].title, HasSubstr("larger batches"));
-  training.work = [](int64_t, int64_t) { return 1'000; };
-  findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "straggler");
-  EXPECT_EQ(findings[0].rank, 1);
-  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("CPU time"));
-  EXPECT_THAT(findings[0].remedy, Not(HasSubstr("same batch")));
+  training.work = OfRank(1, 1'400, 1'000);
+  Finding found = Only(training, "uneven-data");
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_THAT(found.title, HasSubstr("larger batches"));
+  training.work = Always(1'000);
+  found = Only(training, "straggler");
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_THAT(found.evidence.back(), HasSubstr("CPU time"));
+  EXPECT_THAT(found.remedy, Not(HasSubstr("same batch")));
 }
 
 TEST(FindingsTest, ACauseCostsNoMoreThanItExplains) {
   FakeTraining training;
-  training.input_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 5'000 : 0;
-  };
-  training.computing_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 14'000 : 10'000;
-  };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "slow-input");
+  training.input_us = OfRank(1, 5'000, 0);
+  training.computing_us = OfRank(1, 14'000, 10'000);
+  const Finding found = Only(training, "slow-input");
   // Of the 9 ms that rank 0 waits.
-  EXPECT_NEAR(findings[0].share, 5'000.0 / 19'260, 0.005);
+  EXPECT_NEAR(found.share, 5'000.0 / 19'260, 0.005);
 }
 
 TEST(FindingsTest, OfAProfileInputAndCollectivesAreTold) {
@@ -271,56 +256,40 @@ TEST(FindingsTest, OfAProfileInputAndCollectivesAreTold) {
 
 TEST(FindingsTest, SlowInputOfOneRankAndOfAll) {
   FakeTraining training;
-  training.input_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 5'000 : 100;
-  };
-  std::vector<Finding> findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "slow-input");
-  EXPECT_EQ(findings[0].rank, 1);
-  training.input_us = [](int64_t, int64_t) { return 5'000; };
-  findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "slow-input");
-  EXPECT_EQ(findings[0].rank, -1);
+  training.input_us = OfRank(1, 5'000, 100);
+  Finding found = First(training, "slow-input");
+  EXPECT_EQ(found.rank, 1);
+  training.input_us = Always(5'000);
+  found = Only(training, "slow-input");
+  EXPECT_EQ(found.rank, -1);
 }
 
 TEST(FindingsTest, PageFaultsOfTheSlowRankAreItsCause) {
   FakeTraining training;
-  training.computing_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 15'000 : 10'000;
-  };
+  training.computing_us = OfRank(1, 15'000, 10'000);
   training.counters = [](int64_t rank) {
     return rank == 1 ? CountersOf({.minor_faults = 90'000, .system_cpu = 0.4})
                      : CountersOf({});
   };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "page-faults");
-  EXPECT_EQ(findings[0].rank, 1);
+  const Finding found = First(training, "page-faults");
+  EXPECT_EQ(found.rank, 1);
 }
 
 TEST(FindingsTest, FewPageFaultsDoNotExplainASlowRank) {
   FakeTraining training;
-  training.computing_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 20'000 : 10'000;
-  };
+  training.computing_us = OfRank(1, 20'000, 10'000);
   // The kernel is busy with something else.
   training.counters = [](int64_t rank) {
     return rank == 1 ? CountersOf({.minor_faults = 3'500, .system_cpu = 0.3})
                      : CountersOf({});
   };
-  std::vector<Finding> findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "straggler");
+  First(training, "straggler");
   // A thread that always computes does not wait for the disk.
   training.counters = [](int64_t rank) {
     return rank == 1 ? CountersOf({.main_cpu = 1, .major_faults = 40})
                      : CountersOf({});
   };
-  findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "straggler");
+  First(training, "straggler");
 }
 
 TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
@@ -332,25 +301,19 @@ TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
                      {.main_delay = 0.1, .progress_delay = 0.2, .threads = 3})
                : CountersOf({});
   };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "starved-threads");
-  EXPECT_EQ(findings[0].rank, 1);
-  EXPECT_THAT(findings[0].remedy, HasSubstr("OMP_WAIT_POLICY=passive"));
+  const Finding found = First(training, "starved-threads");
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_THAT(found.remedy, HasSubstr("OMP_WAIT_POLICY=passive"));
 }
 
 TEST(FindingsTest, ARankThatWaitsForAnotherLosesNothingByWantOfACore) {
   FakeTraining training;
-  training.input_us = [](int64_t rank, int64_t) {
-    return rank == 0 ? 5'000 : 100;
-  };
+  training.input_us = OfRank(0, 5'000, 100);
   training.counters = [](int64_t rank) {
     return CountersOf({.main_delay = rank == 1 ? 0.3 : 0.0});
   };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "slow-input");
-  EXPECT_EQ(findings[0].rank, 0);
+  const Finding found = Only(training, "slow-input");
+  EXPECT_EQ(found.rank, 0);
 }
 
 TEST(FindingsTest, MoreRanksThanCoresAreOversubscription) {
@@ -360,26 +323,18 @@ TEST(FindingsTest, MoreRanksThanCoresAreOversubscription) {
   training.computing_us = [](int64_t rank, int64_t step) {
     return 10'000 + (rank * 31 + step * 17) % 7 * 1'000;
   };
-  training.counters = [](int64_t) {
-    return CountersOf({.main_cpu = 0.5, .main_delay = 0.45});
-  };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "oversubscribed");
-  EXPECT_THAT(findings[0].title, HasSubstr("4 ranks share 2 cores"));
+  training.counters = AllUse({.main_cpu = 0.5, .main_delay = 0.45});
+  const Finding found = First(training, "oversubscribed");
+  EXPECT_THAT(found.title, HasSubstr("4 ranks share 2 cores"));
 }
 
 TEST(FindingsTest, RanksThatShareCoresWithoutNeedingThemAreNotOversubscribed) {
   FakeTraining training;
   training.ranks = 4;
   training.cpu_list = [](int64_t) { return "0-1"; };
-  training.computing_us = [](int64_t rank, int64_t) {
-    return rank == 1 ? 14'000 : 10'000;
-  };
-  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.3}); };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "straggler");
+  training.computing_us = OfRank(1, 14'000, 10'000);
+  training.counters = AllUse({.main_cpu = 0.3});
+  Only(training, "straggler");
 }
 
 TEST(FindingsTest, ManySmallBatchesAreToldWithTheSettingThatMakesThem) {
@@ -388,23 +343,18 @@ TEST(FindingsTest, ManySmallBatchesAreToldWithTheSettingThatMakesThem) {
   training.batch_us = 60;
   training.batch_bytes = 32 << 10;
   training.facts = {{"fusion_threshold_bytes", int64_t{32} << 10}};
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].cause, "small-batches");
-  EXPECT_THAT(findings[0].remedy, HasSubstr("HVDLITE_FUSION_THRESHOLD"));
+  const Finding found = First(training, "small-batches");
+  EXPECT_THAT(found.remedy, HasSubstr("HVDLITE_FUSION_THRESHOLD"));
 }
 
 TEST(FindingsTest, ASlowNetworkIsToldFromASlowNode) {
   FakeTraining training;
   training.batch_us = 8'000;
-  std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "slow-data-plane");
-  EXPECT_THAT(findings[0].title, HasSubstr("Reducing"));
+  Finding found = Only(training, "slow-data-plane");
+  EXPECT_THAT(found.title, HasSubstr("Reducing"));
   training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
-  findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_THAT(findings[0].title, HasSubstr("network"));
+  found = Only(training, "slow-data-plane");
+  EXPECT_THAT(found.title, HasSubstr("network"));
   training.algorithm = "shared memory, hierarchical";
   EXPECT_THAT(Find(training).at(0).title, HasSubstr("network"));
   training.algorithm = "shared memory, two-shot";
@@ -415,23 +365,17 @@ TEST(FindingsTest, ProgressThreadsWithoutACoreRefuteASlowNetwork) {
   FakeTraining training;
   training.batch_us = 8'000;
   training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
-  training.counters = [](int64_t) {
-    return CountersOf({.progress_cpu = 0.02, .progress_delay = 0.02});
-  };
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "slow-data-plane");
-  EXPECT_THAT(findings[0].title, Not(HasSubstr("network")));
-  EXPECT_THAT(findings[0].remedy, HasSubstr("leave a core"));
+  training.counters = AllUse({.progress_cpu = 0.02, .progress_delay = 0.02});
+  const Finding found = Only(training, "slow-data-plane");
+  EXPECT_THAT(found.title, Not(HasSubstr("network")));
+  EXPECT_THAT(found.remedy, HasSubstr("leave a core"));
 }
 
 TEST(FindingsTest, BatchesThatGatherTooLongBeginLate) {
   FakeTraining training;
   training.batch_us = 4'000;
   training.facts = {{"min_batch_bytes", int64_t{4} << 20}};
-  const std::vector<Finding> findings = Find(training);
-  ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "late-batches");
+  Only(training, "late-batches");
 }
 
 TEST(FindingsTest, TheStartIsToldLastAndOfTheRun) {
