@@ -17,7 +17,7 @@ namespace {
 // Of a damaged file; no training takes 30 years.
 constexpr int64_t kLongestNs = 1'000'000'000'000'000'000;
 
-void AddTo(int64_t* sum_ns, int64_t ns) {
+void AddToSum(int64_t* sum_ns, int64_t ns) {
   *sum_ns = std::min(*sum_ns + std::min(ns, kLongestNs), kLongestNs);
 }
 
@@ -53,11 +53,11 @@ class BatchCollector {
       rank.start_ns = slice.start_ns;
       rank.end_ns = slice.end_ns();
     } else if (name == "WAIT_FOR_RANKS") {
-      AddTo(&rank.gate_ns, slice.duration_ns);
+      AddToSum(&rank.gate_ns, slice.duration_ns);
     } else if (IsPhase(name)) {
-      AddTo(&rank.copy_ns, slice.duration_ns);
+      AddToSum(&rank.copy_ns, slice.duration_ns);
     } else {
-      AddTo(&rank.data_ns, slice.duration_ns);
+      AddToSum(&rank.data_ns, slice.duration_ns);
     }
   }
 
