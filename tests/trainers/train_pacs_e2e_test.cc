@@ -10,8 +10,7 @@
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tests/testing/run_command.h"
-#include "tests/trainers/trainings.h"
+#include "tests/trainers/trainer_contract.h"
 #include "trainers/data/formats/image_file.h"
 
 namespace hvdlite::trainers {
@@ -21,15 +20,20 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_resnet50";
-const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_pacs";
-
 std::string Generate(const TemporaryDirectory& directory, int images) {
   const Finished generated = RunCommand(
-      kGenerate + " --size 40 --images-per-class " + std::to_string(images) +
-      " --output " + directory.path().string());
+      kPrograms + "generate_pacs --size 40 --images-per-class " +
+      std::to_string(images) + " --output " + directory.path().string());
   EXPECT_EQ(generated.exit_code, 0) << generated.output;
   return directory.path().string();
+}
+
+// A small training, with these flags, too.
+std::string Command(const std::string& flags) {
+  return kPrograms +
+         "train_resnet50 --arch resnet8 --image-size 32 --batch-size 14 "
+         "--lr 0.02 --warmup-epochs 1 --augmentation domain-generalisation " +
+         flags;
 }
 
 // Generated files, made once.
@@ -41,36 +45,18 @@ class TrainPacsTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { delete data_; }
 
-  static std::string Command(const std::string& flags) {
-    return kMpirun + " 2 " + kTrain +
-           " --arch resnet8 --image-size 32 --batch-size 14 "
-           "--lr 0.02 --warmup-epochs 1 "
-           "--augmentation domain-generalisation " +
-           flags;
-  }
-
-  // Trains on the generated files.
-  static std::vector<nlohmann::json> Train(
-      const std::vector<std::string>& flags_of_trainings) {
-    Trainings trainings([](const Training& training) {
-      return Command("--data-dir " + data_->path().string() + " " +
-                     training.second);
-    });
-    std::vector<Training> on_two_ranks;
-    for (const std::string& flags : flags_of_trainings) {
-      on_two_ranks.emplace_back(2, flags);
-    }
-    return trainings.Train(on_two_ranks);
+  static std::string OnData(const std::string& flags) {
+    return Command("--data-dir " + data_->path().string() + " " + flags);
   }
 
   static TemporaryDirectory* data_;
-  const TemporaryDirectory scratch_;
 };
 
 TemporaryDirectory* TrainPacsTest::data_ = nullptr;
 
 TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
-  const nlohmann::json report = Train({"--epochs 6 --workers 1"}).front();
+  const nlohmann::json report =
+      Train({OnRanks(2, OnData("--epochs 6 --workers 1"))}).front();
   EXPECT_EQ(CountOccurrences(
                 report["output"],
                 "data: folders of images, training on art_painting, cartoon, "
@@ -82,59 +68,46 @@ TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
   EXPECT_EQ(report["evaluation"]["images"], 168);
   EXPECT_GT(report["evaluation"]["accuracy"], 0.4);  // chance: 1 in 7
   EXPECT_EQ(report["parameters_identical"], true);
+  EXPECT_THAT(report["data"]["training images"].get<std::string>(),
+              HasSubstr("domain generalisation's recipe: random crop of 0.8 "));
 }
 
-TEST_F(TrainPacsTest, ReportNamesTheRecipes) {
-  const std::vector<nlohmann::json> reports =
-      Train({"--max-steps 1", "--max-steps 1 --augmentation auto"});
-  EXPECT_THAT(reports[0]["data"]["training images"].get<std::string>(),
-              HasSubstr("domain generalisation's recipe: random crop of 0.8 "));
-  const nlohmann::json& usual = reports[1];
+TEST_F(TrainPacsTest, DomainsAndRecipeAreThoseAskedFor) {
+  const nlohmann::json report =
+      Train({Alone(OnData("--max-steps 1 --train-domains photo,sketch "
+                          "--val-domains cartoon --augmentation auto"))})
+          .front();
+  const std::string output = report["output"];
+  EXPECT_THAT(output, HasSubstr("training on photo, sketch, testing on "
+                                "cartoon; 336 training and 168 test"));
   for (const auto& [kind, recipe] :
        {std::pair("training images",
                   "ImageNet's recipe: random crop of 0.08 to 1 of the area"),
         std::pair("test images",
                   "ImageNet's recipe: shorter side resized to 37, 32x32 in "
                   "the middle, ")}) {
-    EXPECT_THAT(usual["data"][kind].get<std::string>(), HasSubstr(recipe));
-    EXPECT_THAT(usual["output"].get<std::string>(),
-                HasSubstr(std::string(kind) + ": " + recipe));
+    EXPECT_THAT(report["data"][kind].get<std::string>(), HasSubstr(recipe));
+    EXPECT_THAT(output, HasSubstr(std::string(kind) + ": " + recipe));
   }
-}
-
-TEST_F(TrainPacsTest, NumberOfWorkersChangesNothing) {
-  const std::vector<nlohmann::json> reports =
-      Train({"--max-steps 4 --workers 0", "--max-steps 4 --workers 3"});
-  EXPECT_EQ(reports[0]["parameter_digests"], reports[1]["parameter_digests"]);
-  EXPECT_EQ(reports[0]["evaluation"], reports[1]["evaluation"]);
 }
 
 TEST_F(TrainPacsTest, WaysToComputeTrainReplicasThatStayEqual) {
-  std::vector<std::string> flags = {"--bf16", "--bf16 --memory-format nhwc",
-                                    "--memory-format onednn",
-                                    "--no-onednn --inter-op-threads 2"};
-  for (std::string& way : flags) way += " --epochs 2 --train-domains cartoon";
-  const std::vector<nlohmann::json> reports = Train(flags);
-  for (size_t i = 0; i < flags.size(); ++i) {
-    EXPECT_EQ(reports[i]["parameters_identical"], true) << flags[i];
-    EXPECT_LT(reports[i]["loss"]["last"], reports[i]["loss"]["first"])
-        << flags[i];
+  std::vector<std::string> commands;
+  for (const std::string way :
+       {"--bf16 --memory-format nhwc", "--memory-format onednn",
+        "--no-onednn --inter-op-threads 2"}) {
+    commands.push_back(
+        OnRanks(2, OnData(way + " --epochs 2 --train-domains cartoon")));
+  }
+  for (const nlohmann::json& report : Train(commands)) {
+    EXPECT_EQ(report["parameters_identical"], true) << report["settings"];
+    EXPECT_LT(report["loss"]["last"], report["loss"]["first"])
+        << report["settings"];
   }
 }
 
-TEST_F(TrainPacsTest, DomainsAreThoseAskedFor) {
-  const nlohmann::json report =
-      Train({"--max-steps 1 --train-domains photo,sketch "
-             "--val-domains cartoon"})
-          .front();
-  EXPECT_THAT(report["output"].get<std::string>(),
-              HasSubstr("training on photo, sketch, testing on "
-                        "cartoon; 336 training and 168 test"));
-}
-
-TEST_F(TrainPacsTest, UnknownDomainIsAnErrorPrintedOnce) {
-  const Finished training = RunCommand(Command(
-      "--data-dir " + data_->path().string() + " --val-domains clipart"));
+TEST_F(TrainPacsTest, UnknownDomainIsAnError) {
+  const Finished training = RunCommand(Alone(OnData("--val-domains clipart")));
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "no domain 'clipart'"), 1)
       << training.output;
@@ -142,7 +115,7 @@ TEST_F(TrainPacsTest, UnknownDomainIsAnErrorPrintedOnce) {
 
 // Pictures of its own, 42 to train on and 14 to test on, of which a test may
 // damage some.
-class UnreadableImagesTest : public TrainPacsTest {
+class UnreadableImagesTest : public ::testing::Test {
  protected:
   UnreadableImagesTest() : data_dir_(Generate(own_data_, /*images=*/2)) {}
 
@@ -155,16 +128,13 @@ class UnreadableImagesTest : public TrainPacsTest {
   void Truncate(const std::string& image) const {
     WriteFileBytes(image, FileBytes(image).substr(0, 600));
   }
-  std::vector<Finished> Run(const std::vector<std::string>& trainings) const {
-    std::vector<std::string> commands;
-    for (const std::string& flags : trainings) {
-      commands.push_back(Command("--epochs 1 --batch-size 3 --data-dir " +
-                                 data_dir_ + " " + flags));
-    }
-    return RunCommands(commands);
+  std::string OnOwnData(const std::string& flags) const {
+    return Command("--epochs 1 --batch-size 3 --data-dir " + data_dir_ + " " +
+                   flags);
   }
 
   const TemporaryDirectory own_data_;
+  const TemporaryDirectory scratch_;
   const std::string data_dir_;
   const std::string for_training_ = data_dir_ + "/photo/horse/pic_002.jpg";
   const std::string for_testing_ = data_dir_ + "/sketch/horse/pic_002.jpg";
@@ -173,7 +143,8 @@ class UnreadableImagesTest : public TrainPacsTest {
 TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
   Truncate(for_training_);
   for (const Finished& training :
-       Run({"--workers 0", "--workers 2", "--no-sync", "--barrier-only"})) {
+       RunCommands({OnRanks(2, OnOwnData("--workers 2")),
+                    OnRanks(2, OnOwnData("--barrier-only"))})) {
     EXPECT_EQ(training.exit_code, 2) << training.output;
     EXPECT_EQ(CountOccurrences(training.output, for_training_), 1)
         << training.output;
@@ -192,10 +163,13 @@ TEST_F(UnreadableImagesTest, OneThatAnotherTryMayReadIsNoWrongInput) {
                                   Not(HasSubstr("; --check-data"))));
   };
   MakeFail(for_testing_);
-  expect_error(Run({"--skip-unreadable --max-steps 1"}).front(), for_testing_);
+  expect_error(RunCommand(Alone(OnOwnData("--skip-unreadable --max-steps 1"))),
+               for_testing_);
   MakeFail(for_training_);
   for (const Finished& run :
-       Run({"--workers 2", "--skip-unreadable", "--no-sync", "--check-data"})) {
+       RunCommands({OnRanks(2, OnOwnData("--skip-unreadable --workers 2")),
+                    OnRanks(2, OnOwnData("--no-sync")),
+                    Alone(OnOwnData("--check-data"))})) {
     expect_error(run, for_training_);
   }
 }
@@ -207,9 +181,9 @@ TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
   }
   const std::string saves = "--checkpoint-every-steps 1 --checkpoint " +
                             (scratch_ / "checkpoint.pt").string();
-  const std::vector<Finished> trainings =
-      Run({saves, saves + ".1 --no-sync", saves + ".2 --barrier-only",
-           "--skip-unreadable"});
+  const std::vector<Finished> trainings = RunCommands(
+      {Alone(OnOwnData(saves)), OnRanks(2, OnOwnData(saves + ".1 --no-sync")),
+       Alone(OnOwnData("--skip-unreadable"))});
   for (const Finished& training : trainings) {
     EXPECT_EQ(training.exit_code, 2) << training.output;
   }
@@ -222,44 +196,37 @@ TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
 
 TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
   Truncate(for_testing_);
-  const Finished training = Run({"--max-steps 1"}).front();
+  const Finished training = RunCommand(OnRanks(2, OnOwnData("--max-steps 1")));
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, for_testing_), 1)
       << training.output;
   EXPECT_THAT(training.output, HasSubstr("cannot read the test data on rank "));
 }
 
+// However many workers read them.
 TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
   Truncate(for_training_);
   WriteFileBytes(for_testing_, "");
-  std::vector<std::string> flags;
-  for (const char* workers : {"0", "2"}) {
-    flags.push_back("--epochs 2 --skip-unreadable --workers " +
-                    std::string(workers) + " --report " +
-                    (scratch_ / workers).string());
-  }
-  nlohmann::json digests;
-  const char* workers = "0";
-  for (const Finished& training : Run(flags)) {
-    const std::string report = scratch_ / std::exchange(workers, "2");
-    ASSERT_EQ(training.exit_code, 0) << training.output;
-    const nlohmann::json json = ReadReport(report);
-    EXPECT_EQ(json["steps"], 14);
-    EXPECT_EQ(json["unreadable"]["replaced"], 2);  // in each epoch
-    EXPECT_EQ(json["unreadable"]["left_out"], 1);
-    EXPECT_EQ(json["evaluation"]["images"], 13);
-    EXPECT_EQ(json["parameters_identical"], true);
-    EXPECT_THAT(training.output,
+  const std::vector<nlohmann::json> reports = Train(
+      {OnRanks(2, OnOwnData("--epochs 2 --skip-unreadable --workers 0")),
+       OnRanks(2, OnOwnData("--epochs 2 --skip-unreadable --workers 3"))});
+  for (const nlohmann::json& report : reports) {
+    EXPECT_EQ(report["steps"], 14);
+    EXPECT_EQ(report["unreadable"]["replaced"], 2);  // in each epoch
+    EXPECT_EQ(report["unreadable"]["left_out"], 1);
+    EXPECT_EQ(report["evaluation"]["images"], 13);
+    EXPECT_EQ(report["parameters_identical"], true);
+    const std::string output = report["output"];
+    EXPECT_THAT(output,
                 HasSubstr("trains on another image instead: cannot decode the "
                           "JPEG '" +
                           for_training_));
-    EXPECT_THAT(training.output,
+    EXPECT_THAT(output,
                 HasSubstr("left out of the evaluation: '" + for_testing_));
     // Though both epochs met it.
-    EXPECT_EQ(CountOccurrences(training.output, for_testing_), 1)
-        << training.output;
-    if (digests.is_null()) digests = json["parameter_digests"];
-    EXPECT_EQ(json["parameter_digests"], digests);
+    EXPECT_EQ(CountOccurrences(output, for_testing_), 1) << output;
+    EXPECT_EQ(report["parameter_digests"], reports[0]["parameter_digests"]);
+    EXPECT_EQ(report["evaluation"], reports[0]["evaluation"]);
   }
 }
 
@@ -268,7 +235,7 @@ TEST_F(UnreadableImagesTest, AreFoundByCheckingTheData) {
   const std::string link = data_dir_ + "/photo/dog/link.jpg";
   WriteImageFile(png, {.width = 1, .height = 1, .pixels = {1, 2, 3}},
                  ImageFormat::kPng);
-  const Finished sound = Run({"--check-data"}).front();
+  const Finished sound = RunCommand(Alone(OnOwnData("--check-data")));
   EXPECT_EQ(sound.exit_code, 0) << sound.output;
   EXPECT_EQ(CountOccurrences(sound.output, "all 57 images can be read"), 1)
       << sound.output;
@@ -277,7 +244,8 @@ TEST_F(UnreadableImagesTest, AreFoundByCheckingTheData) {
   Truncate(for_training_);
   WriteFileBytes(for_testing_, "");
   std::filesystem::create_symlink("/nonexistent", link);
-  const Finished damaged = Run({"--check-data --workers 2"}).front();
+  const Finished damaged =
+      RunCommand(OnRanks(2, OnOwnData("--check-data --workers 2")));
   EXPECT_EQ(damaged.exit_code, 2) << damaged.output;
   for (const std::string& image : {for_training_, for_testing_, link}) {
     EXPECT_EQ(CountOccurrences(damaged.output, image), 1) << damaged.output;
