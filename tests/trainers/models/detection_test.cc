@@ -4,23 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "tests/trainers/models/model_testing.h"
 #include "trainers/models/detection_network.h"
 
 namespace hvdlite::trainers {
 namespace {
-
-TEST(Ssd300Test, PredictsForEveryDefaultBox) {
-  torch::manual_seed(1);
-  Ssd300 model(Ssd300Options{.classes = 3});
-  const SsdOutput output = model(torch::randn({1, 3, 300, 300}));
-  EXPECT_EQ(output.offsets.sizes(),
-            (std::vector<int64_t>{1, 4, kSsdDefaultBoxes}));
-  EXPECT_EQ(output.logits.sizes(),
-            (std::vector<int64_t>{1, 3, kSsdDefaultBoxes}));
-  (output.offsets.sum() + output.logits.sum()).backward();
-  ExpectFiniteGradients(*model);
-}
 
 TEST(SsdDefaultBoxesTest, AreThoseOfTheCellsInTheOrderOfTheFeatureMaps) {
   const torch::Tensor boxes = SsdDefaultBoxes();

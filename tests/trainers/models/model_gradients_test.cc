@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainers/synthetic/small_tasks.h"
 #include "trainers/synthetic/synthetic_models.h"
 
 namespace hvdlite::trainers {
@@ -72,49 +73,23 @@ TEST_P(ModelGradientsTest, AreThoseOfOneProcess) {
   EXPECT_GT(compared, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ModelGradientsTest,
-    ::testing::Values(
-        SyntheticTaskOptions{
-            .model = "resnet18", .batch_size = 4, .image_size = 32},
-        SyntheticTaskOptions{
-            .model = "resnet50", .batch_size = 4, .image_size = 32},
-        SyntheticTaskOptions{.model = "alexnet",
-                             .batch_size = 2,
-                             .image_size = 63,
-                             .hidden = 64},
-        SyntheticTaskOptions{
-            .model = "vgg16", .batch_size = 2, .image_size = 32, .hidden = 64},
-        SyntheticTaskOptions{
-            .model = "conv3d", .batch_size = 2, .width = 2, .hidden = 64},
-        SyntheticTaskOptions{.model = "conv3d_volumes", .batch_size = 1},
-        SyntheticTaskOptions{.model = "lstm", .batch_size = 4},
-        SyntheticTaskOptions{.model = "lstm_layer",
-                             .batch_size = 4,
-                             .sequence_length = 3,
-                             .hidden = 8},
-        SyntheticTaskOptions{
-            .model = "transformer", .batch_size = 4, .sequence_length = 8},
-        SyntheticTaskOptions{
-            .model = "language_model", .batch_size = 4, .sequence_length = 8},
-        SyntheticTaskOptions{.model = "neural_collaborative_filtering",
-                             .batch_size = 4},
-        SyntheticTaskOptions{.model = "translator",
-                             .batch_size = 2,
-                             .classes = 20,
-                             .sequence_length = 4,
-                             .hidden = 8},
-        SyntheticTaskOptions{.model = "word_language_model_gru",
-                             .batch_size = 2,
-                             .classes = 20,
-                             .sequence_length = 4,
-                             .hidden = 8},
-        SyntheticTaskOptions{
-            .model = "super_resolution", .batch_size = 2, .image_size = 16},
-        SyntheticTaskOptions{.model = "mlp", .batch_size = 4},
-        SyntheticTaskOptions{.model = "dcgan", .batch_size = 4, .width = 8},
-        SyntheticTaskOptions{.model = "vae", .batch_size = 4}),
-    [](const auto& info) { return info.param.model; });
+// Not of those that are slow, nor of those whose loss is of new data each time.
+std::vector<SyntheticTaskOptions> Tasks() {
+  std::vector<SyntheticTaskOptions> tasks;
+  for (const SmallTask& task : SmallTasks()) {
+    const std::string& model = task.options.model;
+    if (model == "ssd300" || model == "neural_collaborative_filtering_20m" ||
+        model == "polynomial_regression" || model == "style_transfer" ||
+        model == "cart_pole" || model == "ball_game") {
+      continue;
+    }
+    tasks.push_back(task.options);
+  }
+  return tasks;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ModelGradientsTest, ::testing::ValuesIn(Tasks()),
+                         [](const auto& info) { return info.param.model; });
 
 }  // namespace
 }  // namespace hvdlite::trainers

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -11,9 +13,11 @@
 
 #include "support/input_error.h"
 #include "tests/testing/fakes/temporary_directory.h"
+#include "tests/trainers/synthetic/small_tasks.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/sets/patterns.h"
 #include "trainers/models/generative_networks.h"
+#include "trainers/step.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
@@ -51,91 +55,90 @@ TEST(SyntheticModelsTest, DataFormatChangesTheLayoutAndNotTheLoss) {
           at::MemoryFormat::ChannelsLast));
 }
 
-TEST(SyntheticModelsTest, SizesOfZeroAreThePublishedOnes) {
-  const auto parameters = [](const SyntheticTaskOptions& options) {
-    int64_t count = 0;
-    for (const auto& p : MakeSyntheticTask(options).model->parameters()) {
-      count += p.numel();
-    }
-    return count;
-  };
-  // Of torchvision.
-  EXPECT_EQ(parameters({.model = "resnet18", .batch_size = 1}), 11'689'512);
-  EXPECT_EQ(parameters({.model = "alexnet", .batch_size = 1}), 61'100'840);
+class SmallTaskTest : public ::testing::TestWithParam<SmallTask> {};
+
+// Where no size is given.
+TEST_P(SmallTaskTest, HasThePublishedNumberOfParameters) {
+  if (GetParam().parameters == 0) return;
+  int64_t count = 0;
+  for (const torch::Tensor& parameter :
+       MakeSyntheticTask({.model = GetParam().options.model, .batch_size = 1})
+           .model->parameters()) {
+    count += parameter.numel();
+  }
+  EXPECT_EQ(count, GetParam().parameters);
 }
 
-// Of a batch that stays as it is, or of the same kind.
-class LossTest : public ::testing::TestWithParam<SyntheticTaskOptions> {};
-
-TEST_P(LossTest, FallsByTraining) {
+TEST_P(SmallTaskTest, GivesEveryParameterAFiniteGradientAndLearns) {
   torch::manual_seed(1);
-  const SyntheticTask task = MakeSyntheticTask(GetParam());
+  const SyntheticTask task = MakeSyntheticTask(GetParam().options);
+  torch::Tensor loss = task.loss();
+  EXPECT_EQ(loss.dim(), 0);
+  std::vector<double> losses = {loss.item<double>()};
+  EXPECT_TRUE(std::isfinite(losses[0]));
+  loss.backward();
+  for (const auto& parameter : task.model->named_parameters()) {
+    const torch::Tensor& gradient = parameter.value().grad();
+    ASSERT_EQ(gradient.defined(),
+              !parameter.key().starts_with(GetParam().without_gradient))
+        << parameter.key();
+    if (!gradient.defined()) continue;
+    EXPECT_TRUE(gradient.to_dense().isfinite().all().item<bool>())
+        << parameter.key();
+  }
+  if (!GetParam().learns_fast) return;
   torch::optim::Adam adam(task.model->parameters(),
                           torch::optim::AdamOptions(0.003));
   // One of SSD300's takes a second.
-  const size_t steps = GetParam().model == "ssd300" ? 6 : 12;
-  std::vector<double> losses;
-  for (size_t step = 0; step < steps; ++step) {
-    adam.zero_grad();
-    const torch::Tensor loss = task.loss();
-    EXPECT_EQ(loss.dim(), 0);
-    loss.backward();
+  const size_t steps = GetParam().options.model == "ssd300" ? 4 : 12;
+  while (losses.size() < steps) {
     adam.step();
+    adam.zero_grad();
+    loss = task.loss();
+    loss.backward();
     losses.push_back(loss.item<double>());
   }
   EXPECT_LT(losses[steps - 3] + losses[steps - 2] + losses[steps - 1],
             losses[0] + losses[1] + losses[2]);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Small, LossTest,
-    ::testing::Values(
-        SyntheticTaskOptions{.model = "polynomial_regression",
-                             .batch_size = 256},
-        SyntheticTaskOptions{
-            .model = "wave_predictor", .batch_size = 4, .sequence_length = 30},
-        SyntheticTaskOptions{
-            .model = "super_resolution", .batch_size = 2, .image_size = 16},
-        SyntheticTaskOptions{
-            .model = "style_transfer", .batch_size = 1, .image_size = 16},
-        SyntheticTaskOptions{.model = "translator",
-                             .batch_size = 2,
-                             .classes = 20,
-                             .sequence_length = 5,
-                             .hidden = 16},
-        SyntheticTaskOptions{.model = "word_language_model_gru",
-                             .batch_size = 2,
-                             .classes = 20,
-                             .sequence_length = 5,
-                             .hidden = 16},
-        SyntheticTaskOptions{.model = "ssd300", .batch_size = 1, .classes = 3}),
-    [](const auto& info) { return info.param.model; });
+INSTANTIATE_TEST_SUITE_P(All, SmallTaskTest, ::testing::ValuesIn(SmallTasks()),
+                         [](const auto& info) {
+                           return info.param.options.model;
+                         });
 
-TEST(SyntheticModelsTest, VariantsHaveTheSizesOfTheirDataSets) {
-  const auto model =
-      MakeSyntheticTask({.model = "word_language_model_gru", .batch_size = 1})
-          .model;
-  EXPECT_EQ(model->named_parameters()["embedding.weight"].sizes(),
-            (std::vector<int64_t>{33'278, 656}));
-  const auto recommender =
-      MakeSyntheticTask(
-          {.model = "neural_collaborative_filtering_20m", .batch_size = 1})
-          .model;
-  EXPECT_EQ(recommender->named_parameters()["mlp_user.weight"].sizes(),
-            (std::vector<int64_t>{138'493, 128}));
+TEST(SmallTasksTest, AreOfAllModelsButTheDeeperResNetsAndWhatHasNone) {
+  std::vector<std::string> names = {"resnet34", "resnet101", "resnet152",
+                                    "image_loading"};
+  for (const SmallTask& task : SmallTasks()) {
+    names.push_back(task.options.model);
+  }
+  EXPECT_THAT(SyntheticModelNames(),
+              ::testing::UnorderedElementsAreArray(names));
 }
 
-TEST(SyntheticModelsTest, GamesArePlayedAndLearnt) {
-  const SyntheticTask cart =
-      MakeSyntheticTask({.model = "cart_pole", .batch_size = 50});
-  cart.loss().backward();
-  EXPECT_TRUE(cart.model->parameters()[0].grad().defined());
-  EXPECT_EQ(cart.updates, 1);
-  const SyntheticTask ball = MakeSyntheticTask(
-      {.model = "ball_game", .batch_size = 1, .sequence_length = 8});
-  ball.loss().backward();
-  EXPECT_TRUE(ball.model->parameters()[0].grad().defined());
-  EXPECT_EQ(ball.updates, 16);
+TEST(SyntheticModelsTest, BatchOfGamesHasUpdatesOfItsOwn) {
+  EXPECT_EQ(MakeSyntheticTask({.model = "cart_pole", .batch_size = 50}).updates,
+            1);
+  EXPECT_EQ(MakeSyntheticTask(
+                {.model = "ball_game", .batch_size = 1, .sequence_length = 8})
+                .updates,
+            16);
+}
+
+// Those of which 16-bit benchmarks are made.
+TEST(SyntheticModelsTest, LossesInBfloat16AreOtherThanInFloat) {
+  for (const std::string model :
+       {"resnet18", "word_language_model_gru", "translator"}) {
+    const std::vector<SmallTask> tasks = SmallTasks();
+    const auto task = std::ranges::find_if(
+        tasks, [&](const SmallTask& t) { return t.options.model == model; });
+    const double exact = LossOf(task->options);
+    const Bfloat16Autocast autocast(true);
+    const double rounded = LossOf(task->options);
+    EXPECT_NE(rounded, exact) << model;
+    EXPECT_NEAR(rounded, exact, 0.3) << model;
+  }
 }
 
 TEST(SyntheticModelsTest, TooFewStepsOfGamesAreRefused) {
