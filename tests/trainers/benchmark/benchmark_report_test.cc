@@ -4,22 +4,21 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "support/input_error.h"
+#include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 
 namespace hvdlite::trainers {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::ThrowsMessage;
 
 // Observations of 4 and 16 seconds, each of 5 batches of 128 items.
 BenchmarkReport Report() {
@@ -41,20 +40,28 @@ BenchmarkReport Report() {
   return report;
 }
 
-std::string ReadText(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+class BenchmarkReportTest : public ::testing::Test {
+ protected:
+  // Expects that this is refused with a message of these parts.
+  void ExpectRefused(const std::filesystem::path& file,
+                     const std::vector<std::string>& parts) const {
+    try {
+      (void)WriteBenchmarkReport(file, Report());
+      ADD_FAILURE() << "is written";
+    } catch (const support::InputError& error) {
+      for (const std::string& part : parts) {
+        EXPECT_THAT(error.what(), HasSubstr(part));
+      }
+    }
+  }
 
-void WriteText(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream(file) << text;
-}
+  const TemporaryDirectory directory_;
+};
 
-TEST(BenchmarkReportTest, HasTheFieldsOfTheSuite) {
-  const TemporaryDirectory directory;
-  EXPECT_EQ(WriteBenchmarkReport(directory / "out", Report()),
+TEST_F(BenchmarkReportTest, HasTheFieldsOfTheSuite) {
+  EXPECT_EQ(WriteBenchmarkReport(directory_ / "out", Report()),
             BenchmarkStatus::kPassed);
-  const json list = json::parse(ReadText(directory / "out/resnet50.json"));
+  const json list = json::parse(FileBytes(directory_ / "out/resnet50.json"));
   EXPECT_EQ(list, json::parse(R"([{
     "arch": "resnet50_v1.5", "batch_loss": [2.5, 1.5], "batch_size": 128,
     "completed": true, "cpu": "A64FX", "cpu_cores": 12, "cuda": false,
@@ -69,43 +76,40 @@ TEST(BenchmarkReportTest, HasTheFieldsOfTheSuite) {
     "vcd": 3, "version": "1.2"}])"));
 }
 
-TEST(BenchmarkReportTest, SummaryHasALinePerReport) {
-  const TemporaryDirectory directory;
+TEST_F(BenchmarkReportTest, SummaryHasALinePerReport) {
   BenchmarkReport failed = Report();
   failed.name = "vgg";
   failed.first_non_finite_batch = 17;
-  (void)WriteBenchmarkReport(directory.path(), Report());
-  (void)WriteBenchmarkReport(directory.path(), failed);
-  EXPECT_EQ(ReadText(directory / "summary.txt"),
+  (void)WriteBenchmarkReport(directory_.path(), Report());
+  (void)WriteBenchmarkReport(directory_.path(), failed);
+  EXPECT_EQ(FileBytes(directory_ / "summary.txt"),
             "PASSED | resnet50 | 64.00 items/sec (40.00 to 160.00) | 2 "
             "observations of 5 batches of 128 items\n"
             "FAILED | vgg | the loss of batch 17 is not finite\n");
 }
 
-TEST(BenchmarkReportTest, IsAppendedToTheListInTheFile) {
-  const TemporaryDirectory directory;
-  const std::filesystem::path file = directory / "all.json";
+TEST_F(BenchmarkReportTest, IsAppendedToTheListInTheFile) {
+  const std::filesystem::path file = directory_ / "all.json";
   (void)WriteBenchmarkReport(file, Report());
   BenchmarkReport second = Report();
   second.name = "vgg";
   (void)WriteBenchmarkReport(file, second);
-  const json list = json::parse(ReadText(file));
+  const json list = json::parse(FileBytes(file));
   ASSERT_EQ(list.size(), 2U);
   EXPECT_EQ(list[0]["name"], "resnet50");
   EXPECT_EQ(list[1]["name"], "vgg");
 }
 
-TEST(BenchmarkReportTest, LossThatIsNotFiniteFailsEvenWithoutObservations) {
-  const TemporaryDirectory directory;
+TEST_F(BenchmarkReportTest, LossThatIsNotFiniteFailsEvenWithoutObservations) {
   BenchmarkRecorder recorder({.repeat = 2, .number = 2, .skip = 1});
   recorder.BeginObservation();
   recorder.AddBatch(0.5);
   recorder.AddBatch(std::numeric_limits<double>::quiet_NaN());
   BenchmarkReport report = ReportOf(recorder);
   report.name = "resnet50";
-  EXPECT_EQ(WriteBenchmarkReport(directory.path(), report),
+  EXPECT_EQ(WriteBenchmarkReport(directory_.path(), report),
             BenchmarkStatus::kFailed);
-  const json written = json::parse(ReadText(directory / "resnet50.json"))[0];
+  const json written = json::parse(FileBytes(directory_ / "resnet50.json"))[0];
   EXPECT_EQ(written["completed"], false);
   EXPECT_EQ(written["failure"], "the loss of batch 1 is not finite");
   EXPECT_EQ(written["batch_loss"], json::parse("[0.5, null]"));
@@ -113,17 +117,16 @@ TEST(BenchmarkReportTest, LossThatIsNotFiniteFailsEvenWithoutObservations) {
   EXPECT_FALSE(written.contains("train_item"));
 }
 
-TEST(BenchmarkReportTest, RunWithoutObservationsFails) {
-  const TemporaryDirectory directory;
+TEST_F(BenchmarkReportTest, RunWithoutObservationsFails) {
   BenchmarkReport report = Report();
   report.train_seconds = {};
-  EXPECT_EQ(WriteBenchmarkReport(directory.path(), report),
+  EXPECT_EQ(WriteBenchmarkReport(directory_.path(), report),
             BenchmarkStatus::kFailed);
-  EXPECT_EQ(ReadText(directory / "summary.txt"),
+  EXPECT_EQ(FileBytes(directory_ / "summary.txt"),
             "FAILED | resnet50 | no observation was made\n");
 }
 
-TEST(BenchmarkReportTest, TakesWhatWasRecorded) {
+TEST_F(BenchmarkReportTest, TakesWhatWasRecorded) {
   double now_seconds = 0;
   BenchmarkRecorder recorder(
       {.repeat = 2, .number = 1, .skip = 1, .batch_size = 3},
@@ -140,12 +143,11 @@ TEST(BenchmarkReportTest, TakesWhatWasRecorded) {
   EXPECT_EQ(report.first_non_finite_batch, std::nullopt);
 }
 
-TEST(BenchmarkReportTest, ArgumentsDoNotHideFields) {
-  const TemporaryDirectory directory;
+TEST_F(BenchmarkReportTest, ArgumentsDoNotHideFields) {
   BenchmarkReport report = Report();
   report.arguments["name"] = std::string("other");
-  (void)WriteBenchmarkReport(directory.path(), report);
-  EXPECT_EQ(json::parse(ReadText(directory / "resnet50.json"))[0]["name"],
+  (void)WriteBenchmarkReport(directory_.path(), report);
+  EXPECT_EQ(json::parse(FileBytes(directory_ / "resnet50.json"))[0]["name"],
             "resnet50");
 }
 
@@ -190,55 +192,31 @@ TEST(UniqueIdTest, IsTheSameInEveryBuild) {
   EXPECT_EQ(UniqueId(report), "2ac4b3f645a3471d");
 }
 
-TEST(BenchmarkReportTest, FileThatIsNotJsonIsRefusedNamingTheOffset) {
-  const TemporaryDirectory directory;
-  WriteText(directory / "resnet50.json", "[{},");
-  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr((directory / "resnet50.json").string()),
-                        HasSubstr("not JSON at offset 4"),
-                        HasSubstr("expected a list of reports to append to"))));
-  EXPECT_EQ(ReadText(directory / "resnet50.json"), "[{},");
+TEST_F(BenchmarkReportTest, FileThatHoldsSomethingElseStaysAndIsRefused) {
+  const std::filesystem::path file = directory_ / "resnet50.json";
+  WriteFileBytes(file, "[{},");
+  ExpectRefused(directory_.path(), {file, "not JSON at offset 4",
+                                    "expected a list of reports to append to"});
+  EXPECT_EQ(FileBytes(file), "[{},");
+  WriteFileBytes(file, "{}");
+  ExpectRefused(directory_.path(),
+                {file, "JSON of type object", "expected a list"});
 }
 
-TEST(BenchmarkReportTest, FileWithoutAListIsRefused) {
-  const TemporaryDirectory directory;
-  WriteText(directory / "resnet50.json", "{}");
-  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<support::InputError>(AllOf(
-                  HasSubstr("resnet50.json"), HasSubstr("JSON of type object"),
-                  HasSubstr("expected a list"))));
-}
-
-TEST(BenchmarkReportTest, FolderThatCannotBeMadeIsRefused) {
-  const TemporaryDirectory directory;
-  WriteText(directory / "file", "");
-  EXPECT_THAT(
-      [&] { (void)WriteBenchmarkReport(directory / "file/out", Report()); },
-      ThrowsMessage<support::InputError>(
-          AllOf(HasSubstr("cannot create"), HasSubstr("file/out"))));
-}
-
-TEST(BenchmarkReportTest, FileThatCannotBeWrittenIsRefused) {
-  const TemporaryDirectory directory;
+TEST_F(BenchmarkReportTest, FileThatCannotBeWrittenIsRefused) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit full = before;
   full.rlim_cur = 10;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
-  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<support::InputError>(AllOf(
-                  HasSubstr("cannot write"), HasSubstr("resnet50.json"))));
+  ExpectRefused(directory_.path(), {"cannot write", "resnet50.json"});
   setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
-}
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 
-TEST(BenchmarkReportTest, SummaryThatCannotBeWrittenIsRefused) {
-  const TemporaryDirectory directory;
-  std::filesystem::create_directories(directory / "summary.txt");
-  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr("cannot write"), HasSubstr("summary.txt"))));
+  WriteFileBytes(directory_ / "file", "");
+  ExpectRefused(directory_ / "file/out", {"cannot create", "file/out"});
+  std::filesystem::create_directories(directory_ / "summary.txt");
+  ExpectRefused(directory_.path(), {"cannot write", "summary.txt"});
 }
 
 TEST(HostTest, ThisMachineHasANameAndAProcessor) {

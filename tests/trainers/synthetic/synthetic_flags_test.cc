@@ -10,8 +10,6 @@
 namespace hvdlite::trainers {
 namespace {
 
-using ::testing::HasSubstr;
-
 support::CommandLine<SyntheticFlags> Parse(const std::string& text) {
   std::vector<std::string> words = {"train_synthetic"};
   std::istringstream stream(text);
@@ -66,61 +64,6 @@ TEST(SyntheticFlagsTest, PrecisionIsTheOptimisationLevelOfTheReport) {
   EXPECT_EQ(level("--model vae"), "O0");
   EXPECT_EQ(level("--model vae --bf16"), "O1");
 }
-
-struct Refused {
-  const char* flags;
-  const char* reason;
-};
-
-class RefusedFlagsTest : public ::testing::TestWithParam<Refused> {};
-
-TEST_P(RefusedFlagsTest, AreRefusedWithTheReason) {
-  const support::CommandLine<SyntheticFlags> result = Parse(GetParam().flags);
-  EXPECT_FALSE(result.flags);
-  EXPECT_EQ(result.end.exit_code, 2);
-  EXPECT_THAT(result.end.text, HasSubstr(GetParam().reason));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    SyntheticFlagsTest, RefusedFlagsTest,
-    ::testing::Values(
-        Refused{"--model resnet51", "resnet51"},
-        Refused{"--data-format nchw", "nchw"},
-        Refused{"--batch-size 0", "--batch-size"},
-        Refused{"--batchsize 1", "did you mean --batch-size"},
-        Refused{"--model mlp --image-size 32",
-                "--image-size does not suit --model mlp; its flags are: "
-                "--classes, --hidden"},
-        Refused{"--model vae --data-format NHWC",
-                "--data-format does not suit --model vae"},
-        Refused{"--model alexnet --image-size 62",
-                "--image-size is 62; --model alexnet takes at least 63"},
-        Refused{"--forward-only --fp16-allreduce",
-                "--fp16-allreduce is about gradients"},
-        Refused{"--forward-only --views", "--views is about gradients"},
-        Refused{"--forward-only --check", "--check is about gradients"},
-        Refused{"--gradients-only --optimizer adam --check",
-                "--check is about gradients, but with --gradients-only"},
-        Refused{"--gradients-only --forward-only", "--forward-only"},
-        Refused{"--gradients-only --model image_loading",
-                "--gradients-only is about gradients"},
-        Refused{"--model image_loading --use-adasum",
-                "--use-adasum is about gradients, but with --model "
-                "image_loading"},
-        Refused{"--repeat 10", "--repeat is 10; expected more than 10"},
-        Refused{"--repeat 20 --num-batches 5", "--num-batches"},
-        Refused{"--repeat 20 --display-every 5", "--display-every"},
-        Refused{"--number 5", "--repeat"}, Refused{"--skip 5", "--repeat"},
-        Refused{"--instances 0", "--instances"},
-        Refused{"--share-memory", "among --instances, but there is one"},
-        Refused{"--name a/b", "--name is 'a/b'"},
-        Refused{"--optimizer rmsprop", "rmsprop"},
-        Refused{"--forward-only --clip-norm 1",
-                "--clip-norm is about gradients"},
-        Refused{"--model vae --data-dir x",
-                "--data-dir does not suit --model vae"},
-        Refused{"--model image_loading --workers 2",
-                "give their folder by --data-dir"}));
 
 }  // namespace
 }  // namespace hvdlite::trainers
