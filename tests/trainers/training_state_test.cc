@@ -47,6 +47,11 @@ class TrainingStateTest : public ::testing::Test {
     steps_ = checkpoints->Begin();
     return checkpoints;
   }
+  void SaveThreeSteps(const RunFlags& run) {
+    const auto checkpoints = Running(run);
+    Step(*checkpoints, 3);
+    checkpoints->Finish();
+  }
   // As a job that is started again, the first time at `job_start`.
   void StartAgain(const RunFlags& run, int64_t job_start) {
     environment_ = base::FakeEnvironment(
@@ -145,11 +150,7 @@ TEST_F(TrainingStateTest, BatchOfMoreThanThereIsIsToldByRankZero) {
 TEST_F(TrainingStateTest, JobThatIsStartedAgainGoesOnWithoutAFlag) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
-  {
-    const auto checkpoints = Running(run);
-    Step(*checkpoints, 3);
-    checkpoints->Finish();
-  }
+  SaveThreeSteps(run);
   sampler_.resume(0, 0);
   Running(run);
   EXPECT_EQ(steps_.first, 0);
@@ -162,11 +163,7 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainReplacesWhatIsOlderThanItself) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
   run.overwrite = true;
-  {
-    const auto checkpoints = Running(run);
-    Step(*checkpoints, 3);
-    checkpoints->Finish();
-  }
+  SaveThreeSteps(run);
   const int64_t now = time(nullptr);
   StartAgain(run, now - 60);
   EXPECT_EQ(steps_.first, 3);
@@ -186,12 +183,7 @@ TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
   run.overwrite = true;
   const std::string previous = base::PreviousGeneration(checkpoint_);
   const int64_t now = time(nullptr);
-  const auto save = [&] {
-    const auto checkpoints = Running(run);
-    Step(*checkpoints, 3);
-    checkpoints->Finish();
-  };
-  save();
+  SaveThreeSteps(run);
   if (rank() == 0) std::filesystem::rename(checkpoint_, previous);
   StartAgain(run, now - 60);
   EXPECT_EQ(steps_.first, 3);
@@ -199,7 +191,7 @@ TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
   EXPECT_EQ(steps_.first, 0);
   EXPECT_FALSE(std::filesystem::exists(previous));
   // An old one goes, and this job's own beside it stays.
-  save();
+  SaveThreeSteps(run);
   if (rank() == 0) {
     std::filesystem::copy_file(checkpoint_, previous);
     std::filesystem::last_write_time(
