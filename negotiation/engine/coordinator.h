@@ -6,13 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -22,33 +19,15 @@
 #include "hvdlite/config.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/engine/operation_table.h"
-#include "negotiation/engine/progress_thread.h"
+#include "negotiation/engine/progress_loop.h"
 #include "timeline/record/trace_recorder.h"
 
 namespace hvdlite::negotiation {
 
-class Progress;
-
-struct CoordinatorOptions {
-  Config config;
-  // The CPU that the background thread is bound to; none: it runs wherever the
-  // thread may that starts the coordinator.
-  std::optional<int> coordinator_cpu = std::nullopt;
-  // How long the background thread looks again at once before it sleeps, and
-  // takes submissions in without letting them gather. Above zero only where it
-  // has a core to itself.
-  absl::Duration spin = absl::ZeroDuration();
-  // The same for an application thread that coordinates while it waits, and
-  // has nothing better to do, inside the data plane. Zero where ranks have to
-  // share cores.
-  absl::Duration spin_while_waiting = absl::Microseconds(50);
-};
-
 // Owns the negotiation and runs every batch of this rank. One thread at a
-// time coordinates, which holds the progress lock: the background thread while
-// the application computes, or an application thread that blocks in Wait().
-// Whoever holds the progress lock makes every call on the channel and the
-// communicator.
+// time coordinates (ProgressLoop), and makes every call on the channel and the
+// communicator: the background thread while the application computes, or an
+// application thread that blocks in Wait().
 //
 // Thread-safe but for Shutdown, Close and cpu_time, which one thread calls.
 // What was submitted may outlive Close(); it then finds the coordinator closed.
@@ -146,7 +125,7 @@ class Coordinator {
 
   // Has rank 0 log what all ranks are doing, as soon as they have told. For
   // any thread and signal handlers, before Close().
-  void AskEverybody();
+  void AskEverybody() { loop_.AskEverybody(); }
 
   // OK while operations can be submitted; otherwise why not.
   absl::Status world_status() const { return operations_.world_status(); }
@@ -163,12 +142,11 @@ class Coordinator {
 
   // CPU time that coordinating has taken so far, over all threads. Before
   // Close().
-  absl::Duration cpu_time() const;
+  absl::Duration cpu_time() const { return loop_.cpu_time(); }
 
  private:
   class Use;
 
-  // ---- Any thread.
   // Aborts the world, whether or not there is memory: nothing is sent or run
   // any more.
   void Break(const absl::Status& status) noexcept;
@@ -177,40 +155,16 @@ class Coordinator {
   // All ranks have left. Unless this one has done so without Shutdown() so far:
   // ends what there is to end.
   bool ComeToEnd();
-  // Coordinates until `done`, taking over the progress lock; false after
-  // `timeout`.
-  bool CoordinateUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
-
-  // ---- Whoever holds the progress lock.
-  // Where all progress begins: runs `work`, if the world is not broken, and
-  // breaks it if that throws. True unless it is broken then.
-  bool Coordinate(absl::FunctionRef<void()> work) noexcept;
-  // Makes progress until `done`, or `time_left` says that there is none. Adds
-  // the time asleep to `idle_ns`.
-  void DriveUntil(absl::FunctionRef<bool()> done,
-                  absl::FunctionRef<absl::Duration()> time_left,
-                  int64_t& idle_ns);
-  // Wakes the background thread if there is something left for it.
-  void HandBack(bool done);
-
-  // ---- The background thread.
-  void BackgroundLoop();
-  // Sleeps until the lock is free for it, and holds it then, or somebody wakes
-  // it.
-  ProgressLock::Hold Nap();
 
   const CoordinatorOptions options_;
   const CoordinatorEnvironment environment_;
   // Made while there is memory.
   const absl::Status no_memory_;
   const absl::Status stuck_;
-  const std::vector<int> wake_descriptors_;
   std::atomic<bool> broken_{false};
   std::atomic<bool> interrupted_{false};
   std::function<void()> at_end_;  // set before shutting_down_ is
   std::atomic<bool> shutting_down_{false};
-  std::atomic<bool> application_coordinates_{false};
-  std::atomic<int64_t> application_ns_{0};  // coordinating, asleep not counted
 
   OperationTable operations_;
 
@@ -221,12 +175,7 @@ class Coordinator {
   absl::Status why_broken_ ABSL_GUARDED_BY(mutex_);
   base::CondVar unused_;  // closed, and nobody is inside
 
-  // Owned by whoever holds the progress lock.
-  uint64_t application_waits_ = 0;      // how often it took the lock over
-  int64_t background_sleeps_until_ns_ = 0;
-  bool threw_ = false;  // progress_ is damaged
-  std::unique_ptr<Progress> progress_;  // null once closed
-  std::unique_ptr<BackgroundThread> background_;  // ended before all others
+  ProgressLoop loop_;  // its threads use all of the above
 };
 
 }  // namespace hvdlite::negotiation

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/logging.h"
@@ -22,6 +23,7 @@
 #include "negotiation/protocol/process_look.h"
 #include "timeline/record/trace_event.h"
 #include "timeline/record/trace_recorder.h"
+#include "hvdlite/config.h"
 
 namespace hvdlite::negotiation {
 
@@ -51,6 +53,21 @@ struct CoordinatorEnvironment {
   std::function<std::optional<ProcessSample>(int rank)> look = {};
   // The process of each rank; null: not known.
   std::shared_ptr<const std::vector<int>> pids = nullptr;
+};
+
+struct CoordinatorOptions {
+  Config config;
+  // The CPU that the background thread is bound to; none: it runs wherever the
+  // thread may that starts the coordinator.
+  std::optional<int> coordinator_cpu = std::nullopt;
+  // How long the background thread looks again at once before it sleeps, and
+  // takes submissions in without letting them gather. Above zero only where it
+  // has a core to itself.
+  absl::Duration spin = absl::ZeroDuration();
+  // The same for an application thread that coordinates while it waits, and
+  // has nothing better to do, inside the data plane. Zero where ranks have to
+  // share cores.
+  absl::Duration spin_while_waiting = absl::Microseconds(50);
 };
 
 // Where application threads and whoever coordinates meet: the one lock between

@@ -14,7 +14,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/clock.h"
 #include "base/contain_exceptions.h"
 
 namespace hvdlite::negotiation {
@@ -76,71 +75,6 @@ void BindThisThread(int cpu, const base::Logger& logger) {
 }
 
 }  // namespace
-
-ProgressLock::Hold ProgressLock::AcquireUnless(absl::FunctionRef<bool()> done,
-                                               absl::Duration timeout,
-                                               absl::Duration spin) {
-  const base::SteadyClock clock;
-  const int64_t start_ns = clock.NowNanos();
-  base::MutexLock lock(&mutex_);
-  ++waiters_;
-  while (held_ && !done()) {
-    const absl::Duration waited =
-        absl::Nanoseconds(clock.NowNanos() - start_ns);
-    if (waited >= timeout) break;
-    if (waited < spin) {
-      mutex_.Unlock();
-      mutex_.Lock();
-    } else {
-      changed_.WaitFor(&mutex_, timeout - waited);
-    }
-  }
-  --waiters_;
-  if (held_ || done()) {
-    // The background thread steps back for waiters.
-    if (waiters_ == 0) changed_.NotifyAll();
-    return Hold();
-  }
-  held_ = true;
-  return Hold(this);
-}
-
-ProgressLock::Hold ProgressLock::TryAcquire() {
-  base::MutexLock lock(&mutex_);
-  if (held_) return Hold();
-  held_ = true;
-  return Hold(this);
-}
-
-ProgressLock::Hold ProgressLock::AcquireInBackground() {
-  base::MutexLock lock(&mutex_);
-  while ((held_ || waiters_ > 0) && !stopped_) changed_.Wait(&mutex_);
-  if (stopped_) return Hold();
-  held_ = true;
-  return Hold(this);
-}
-
-void ProgressLock::Release() {
-  base::MutexLock lock(&mutex_);
-  held_ = false;
-  changed_.NotifyAll();
-}
-
-void ProgressLock::Recheck() {
-  base::MutexLock lock(&mutex_);
-  if (waiters_ > 0) changed_.NotifyAll();
-}
-
-bool ProgressLock::wanted() const {
-  base::MutexLock lock(&mutex_);
-  return waiters_ > 0;
-}
-
-void ProgressLock::StopBackground() {
-  base::MutexLock lock(&mutex_);
-  stopped_ = true;
-  changed_.NotifyAll();
-}
 
 BackgroundThread::BackgroundThread(std::function<void()> body,
                                    std::optional<int> cpu,

@@ -1,4 +1,4 @@
-// Which thread makes progress, where it runs, and how it sleeps and is woken.
+// The background thread, how it sleeps, and how it is woken.
 #pragma once
 
 #include <time.h>
@@ -9,9 +9,7 @@
 #include <functional>
 #include <optional>
 #include <thread>
-#include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/descriptor.h"
@@ -19,66 +17,6 @@
 #include "base/mutex.h"
 
 namespace hvdlite::negotiation {
-
-// The progress lock: whoever holds it coordinates. By application
-// threads that wait, first, else by the background thread. Unlike a mutex it
-// can be waited for until something else has happened. Thread-safe.
-class ProgressLock {
- public:
-  // The lock's holder, from when it was acquired until its end; an empty one
-  // holds nothing.
-  class [[nodiscard]] Hold {
-   public:
-    Hold() = default;
-    Hold(Hold&& other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
-    Hold& operator=(Hold&& other) noexcept {
-      Release();
-      lock_ = std::exchange(other.lock_, nullptr);
-      return *this;
-    }
-    ~Hold() { Release(); }
-
-    explicit operator bool() const { return lock_ != nullptr; }
-    void Release() {
-      if (lock_ != nullptr) std::exchange(lock_, nullptr)->Release();
-    }
-
-   private:
-    friend class ProgressLock;
-    explicit Hold(ProgressLock* lock) : lock_(lock) {}
-    ProgressLock* lock_ = nullptr;
-  };
-
-  // For an application thread. Blocks until the lock is free, or `done` says so
-  // or `timeout` is over (empty). `done` is looked at again after every
-  // Recheck(); it must not touch the lock. For `spin` it looks again at once:
-  // who holds the lock often releases it soon.
-  Hold AcquireUnless(absl::FunctionRef<bool()> done, absl::Duration timeout,
-                     absl::Duration spin = absl::ZeroDuration());
-  // Empty: somebody holds it.
-  Hold TryAcquire();
-
-  // For the background thread: waits until the lock is free and no application
-  // thread wants it. Empty: stopped.
-  Hold AcquireInBackground();
-
-  // Conditions that waiters wait for may have changed.
-  void Recheck();
-
-  // An application thread waits for the lock.
-  bool wanted() const;
-
-  void StopBackground();
-
- private:
-  void Release();
-
-  mutable base::Mutex mutex_;
-  base::CondVar changed_;
-  bool held_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
-};
 
 // Coordinates while the application computes: a thread named "hvdlite" that
 // gets its core soon after it is woken.
@@ -124,33 +62,9 @@ class WakeEvent {
   bool Sleep(absl::Span<const int> descriptors,
              absl::Duration timeout) const noexcept;
 
-  // Gives the descriptor back. Nobody uses the event any more.
-  void Close() { descriptor_ = base::Descriptor(); }
-
  private:
   base::Descriptor descriptor_;
   std::atomic<bool> signalled_{false};
-};
-
-// Whether the background thread naps, a little at a time, instead of sleeping
-// until it is woken: where it was woken for what an application thread, which
-// waits again and again, took in by itself, being woken each time would cost
-// both threads, and the peers that ring, more than an operation takes. Used by
-// whoever holds the progress lock.
-class Napping {
- public:
-  // The background thread is about to sleep: `progress`: it has found something
-  // to do since the last time; `waits`: how often application threads have
-  // taken the progress lock over so far. Naps until none has in between.
-  void Decide(bool progress, uint64_t waits) {
-    const bool others_waited = std::exchange(waits_seen_, waits) != waits;
-    naps_ = (naps_ || !progress) && others_waited;
-  }
-  bool naps() const { return naps_; }
-
- private:
-  uint64_t waits_seen_ = 0;
-  bool naps_ = false;
 };
 
 // Pauses that grow while nothing happens.

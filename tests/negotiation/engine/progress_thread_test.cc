@@ -8,11 +8,14 @@
 #include <latch>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/engine/progress_loop.h"
 #include "support/processor.h"
 
 namespace hvdlite::negotiation {
@@ -81,32 +84,29 @@ TEST_F(BackgroundThreadTest, CpuTimeCountsUntilAfterItsEnd) {
   thread.Join();  // again: nothing
 }
 
-constexpr bool kFoundNothing = false;
-constexpr bool kFoundSomething = true;
-
-TEST(NappingTest, WhoIsWokenForNothingNapsWhereOthersWait) {
-  Napping napping;
-  napping.Decide(kFoundNothing, /*waits=*/0);
-  EXPECT_FALSE(napping.naps()) << "nobody has waited";
-  napping.Decide(kFoundSomething, /*waits=*/1);
-  EXPECT_FALSE(napping.naps()) << "it was not woken for nothing";
-  napping.Decide(kFoundNothing, /*waits=*/1);
-  EXPECT_FALSE(napping.naps()) << "nobody has waited since";
-  napping.Decide(kFoundNothing, /*waits=*/2);
-  EXPECT_TRUE(napping.naps());
+// By what the background thread has found, and whether others have waited.
+std::vector<bool> NapsAfter(std::vector<std::pair<bool, bool>> looks) {
+  std::vector<bool> naps = {false};
+  for (const auto& [found, waited] : looks) {
+    naps.push_back(ProgressLoop::Naps(naps.back(), found, waited));
+  }
+  naps.erase(naps.begin());
+  return naps;
 }
 
-TEST(NappingTest, LastsUntilNobodyHasWaitedForANap) {
-  Napping napping;
-  napping.Decide(kFoundNothing, /*waits=*/1);
-  napping.Decide(kFoundSomething, /*waits=*/5);
-  EXPECT_TRUE(napping.naps()) << "others wait, whatever it finds itself";
-  napping.Decide(kFoundSomething, /*waits=*/6);
-  EXPECT_TRUE(napping.naps());
-  napping.Decide(kFoundNothing, /*waits=*/6);
-  EXPECT_FALSE(napping.naps());
-  napping.Decide(kFoundSomething, /*waits=*/7);
-  EXPECT_FALSE(napping.naps()) << "a nap that is over begins anew";
+TEST(NapTest, WhoIsWokenForNothingNapsWhereOthersWait) {
+  EXPECT_THAT(NapsAfter({{false, false}, {true, true}, {false, false}}),
+              ElementsAre(false, false, false));
+  EXPECT_THAT(NapsAfter({{false, true}}), ElementsAre(true));
+}
+
+TEST(NapTest, LastsUntilNobodyHasWaitedForANap) {
+  EXPECT_THAT(NapsAfter({{false, true}, {true, true}, {true, true}}),
+              ElementsAre(true, true, true))
+      << "others wait, whatever it finds itself";
+  EXPECT_THAT(NapsAfter({{false, true}, {false, false}, {true, true}}),
+              ElementsAre(true, false, false))
+      << "a nap that is over begins anew";
 }
 
 TEST(WakeEventTest, SignalBeforeSleepIsNotLost) {

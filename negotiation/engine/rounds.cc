@@ -1,4 +1,4 @@
-#include "negotiation/engine/progress.h"
+#include "negotiation/engine/rounds.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -55,12 +55,13 @@ Negotiator::Options NegotiatorOptions(
 
 }  // namespace
 
-Progress::Progress(const Config& config,
-                   const CoordinatorEnvironment& environment,
-                   OperationTable& operations, Hooks hooks)
+Rounds::Rounds(const Config& config, const CoordinatorEnvironment& environment,
+               OperationTable& operations, WakeEvent& wake,
+               ProgressLoop::Hooks hooks)
     : environment_(environment),
       operations_(operations),
       hooks_(std::move(hooks)),
+      wake_(wake),
       carry_on_at_ns_(kNever),
       carry_on_pause_(
           {.first = kFirstPauseToCarryOn, .longest = kLongestPauseToCarryOn}),
@@ -79,28 +80,28 @@ Progress::Progress(const Config& config,
       executor_(config, environment_, watchdog_, operations_,
                 [this] { return ServeDuringBatch(); }) {}
 
-bool Progress::has_work() const {
+bool Rounds::has_work() const {
   return negotiator_.has_work() || negotiator_.is_awaited() || HasUndelivered();
 }
 
-bool Progress::has_to_carry_on() const {
+bool Rounds::has_to_carry_on() const {
   return carry_on_at_ns_ != kNever && carry_on_pause_.is_short();
 }
 
-bool Progress::Drive() {
-  const bool progress = ServeChannel();
-  if (broken()) return progress;
+Rounds::Found Rounds::Drive() {
+  const Found found = ServeChannel() ? Found::kNews : Found::kNothing;
+  if (broken()) return found;
   const std::optional<Decision> decision =
       negotiator_.NextDecision(environment_.channel.delivered());
   if (!decision.has_value()) {
     CarryOnDataPlane();
-    return progress;
+    return found;
   }
   Execute(*decision);
-  return true;
+  return Found::kDecision;
 }
 
-void Progress::CarryOnDataPlane() {
+void Rounds::CarryOnDataPlane() {
   if (broken()) return;
   const int64_t now_ns = environment_.clock.NowNanos();
   if (environment_.communicator.TakeCalls()) {
@@ -113,14 +114,14 @@ void Progress::CarryOnDataPlane() {
   carry_on_at_ns_ = now_ns + absl::ToInt64Nanoseconds(carry_on_pause_.Next());
 }
 
-std::optional<uint32_t> Progress::Stage(const Decision& decision) {
+std::optional<uint32_t> Rounds::Stage(const Decision& decision) {
   if (decision.kind == Decision::Kind::kShutdown && !hooks_.come_to_end()) {
     return std::nullopt;
   }
   return executor_.Stage(decision);
 }
 
-bool Progress::ServeChannel() {
+bool Rounds::ServeChannel() {
   const int64_t now_ns = environment_.clock.NowNanos();
   negotiator_.Advance(now_ns);
   wake_.Drain();
@@ -159,7 +160,7 @@ bool Progress::ServeChannel() {
   return progress;
 }
 
-absl::Status Progress::TakeIn(const ControlMessage& received) {
+absl::Status Rounds::TakeIn(const ControlMessage& received) {
   // On the stack, where most messages fit.
   alignas(std::max_align_t) char block[2048];
   google::protobuf::ArenaOptions memory;
@@ -175,7 +176,7 @@ absl::Status Progress::TakeIn(const ControlMessage& received) {
   return negotiator_.OnMessage(received.from, *message);
 }
 
-void Progress::Explain() {
+void Rounds::Explain() {
   if (negotiator_.awaits_explanation() && environment_.explain) {
     negotiator_.Explain(environment_.explain());
   }
@@ -187,7 +188,7 @@ void Progress::Explain() {
   }
 }
 
-absl::Status Progress::ServeDuringBatch() {
+absl::Status Rounds::ServeDuringBatch() {
   ServeChannel();
   CarryOnDataPlane();
   if (broken()) return operations_.world_status();
@@ -197,14 +198,14 @@ absl::Status Progress::ServeDuringBatch() {
                             : absl::OkStatus();
 }
 
-void Progress::Abort(const absl::Status& status, absl::Duration patience) {
+void Rounds::Abort(const absl::Status& status, absl::Duration patience) {
   negotiator_.Abort(std::string(status.message()));
   SendOutgoing();
   if (!broken()) Flush(patience);
   hooks_.break_world(status);
 }
 
-Progress::Messages Progress::AbortMessages(const std::string& reason) const {
+Rounds::Messages Rounds::AbortMessages(const std::string& reason) const {
   Messages messages;
   for (const Negotiator::Outgoing& outgoing :
        negotiator_.AbortMessages(reason)) {
@@ -213,7 +214,7 @@ Progress::Messages Progress::AbortMessages(const std::string& reason) const {
   return messages;
 }
 
-void Progress::AbortForException() noexcept {
+void Rounds::AbortForException() noexcept {
   if (broken()) return;
   absl::Status status = hooks_.no_memory;
   Messages messages = std::move(no_memory_messages_);
@@ -224,10 +225,9 @@ void Progress::AbortForException() noexcept {
     } catch (const std::bad_alloc&) {
     } catch (const std::exception& error) {
       const collective::Topology& topology = environment_.topology;
-      const std::string reason =
-          absl::StrCat("rank ", topology.rank, " (",
-                       topology.host_of_rank[topology.rank],
-                       ") cannot continue: ", error.what());
+      const std::string reason = absl::StrCat(
+          "rank ", topology.rank, " (", topology.host_of_rank[topology.rank],
+          ") cannot continue: ", error.what());
       Messages own = AbortMessages(reason);
       status = absl::UnavailableError(reason);
       messages.swap(own);
@@ -242,13 +242,13 @@ void Progress::AbortForException() noexcept {
   hooks_.break_world(status);
 }
 
-void Progress::Flush(absl::Duration patience) {
+void Rounds::Flush(absl::Duration patience) {
   environment_.communicator.MakeProgress();
   environment_.channel.Flush(patience).IgnoreError();
   environment_.communicator.MakeProgress();
 }
 
-bool Progress::TakeInputs(int64_t now_ns) {
+bool Rounds::TakeInputs(int64_t now_ns) {
   operations_.TakeInputs(inputs_, negotiator_.is_awaited(),
                          negotiator_.coalesced_bytes());
   for (SubmittedPtr& pending : inputs_.submitted) {
@@ -271,7 +271,7 @@ bool Progress::TakeInputs(int64_t now_ns) {
   return any;
 }
 
-void Progress::SendOutgoing() {
+void Rounds::SendOutgoing() {
   absl::Status first_error;
   // Each is one message of the channel, which counts them, too.
   for (const Negotiator::Outgoing& outgoing : negotiator_.TakeOutgoing()) {
@@ -283,7 +283,7 @@ void Progress::SendOutgoing() {
   if (!first_error.ok()) hooks_.break_world(first_error);
 }
 
-void Progress::Execute(const Decision& decision) {
+void Rounds::Execute(const Decision& decision) {
   switch (decision.kind) {
     case Decision::Kind::kDeparture:
       executor_.ForgetOperations();
@@ -314,10 +314,9 @@ void Progress::Execute(const Decision& decision) {
       break;
     }
   }
-  lock_.Recheck();
 }
 
-bool Progress::Arm() {
+bool Rounds::Arm() {
   for (int i = 0; i < kTriesToArm; ++i) {
     if (environment_.channel.PrepareToSleep()) return true;
     if (broken()) break;
@@ -326,7 +325,7 @@ bool Progress::Arm() {
   return false;
 }
 
-absl::Duration Progress::PauseUntilDeadline(absl::Duration pause) const {
+absl::Duration Rounds::PauseUntilDeadline(absl::Duration pause) const {
   // Not every transport wakes who has something left to send.
   if (HasUndelivered()) {
     pause = std::min(pause, kLongestPauseWhileSending);

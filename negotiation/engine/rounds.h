@@ -1,10 +1,8 @@
-// Progress: what whoever holds the progress lock does for this rank, round by
-// round.
+// Rounds: what whoever holds the progress lock does for this rank.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/executor.h"
 #include "negotiation/engine/operation_table.h"
+#include "negotiation/engine/progress_loop.h"
 #include "negotiation/engine/progress_thread.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/protocol/negotiator.h"
@@ -23,35 +22,18 @@
 namespace hvdlite::negotiation {
 
 // Brings together what this rank has submitted, the messages of the other
-// ranks, the negotiation and the data plane. For whoever holds its lock(), but
-// for wake() and shut_down().
-class Progress {
+// ranks, the negotiation and the data plane. For whoever holds the progress
+// lock (ProgressLoop), but for AskEverybody, EndWatch and shut_down.
+class Rounds {
  public:
-  // What it needs to hear from the coordinator, and tells it.
-  struct Hooks {
-    // Why the world is broken once this rank has no memory left.
-    absl::Status no_memory;
-    // The world is broken: nothing is sent or run any more.
-    const std::atomic<bool>& broken;
-    std::function<void(const absl::Status& status)> break_world;
-    // All ranks have left. False: this one does not end yet.
-    std::function<bool()> come_to_end;
-    // The thread that coordinates has not come back from `what`, a call of the
-    // data plane. On the watchdog's thread.
-    std::function<void(const std::string& what)> stuck;
-  };
-  // References outlive this.
-  Progress(const Config& config, const CoordinatorEnvironment& environment,
-           OperationTable& operations, Hooks hooks);
+  // References outlive this. `wake`: what is signalled when something is new.
+  Rounds(const Config& config, const CoordinatorEnvironment& environment,
+         OperationTable& operations, WakeEvent& wake,
+         ProgressLoop::Hooks hooks);
 
-  ProgressLock& lock() { return lock_; }
-  // Wakes the thread that coordinates, if it sleeps.
-  WakeEvent& wake() { return wake_; }
-  Napping& napping() { return napping_; }
-
-  // One round: takes in what is new, executes at most one decision. True if
-  // anything happened.
-  bool Drive();
+  // One round: takes in what is new, executes at most one decision.
+  enum class Found { kNothing, kNews, kDecision };
+  Found Drive();
 
   // Prepares the channel for a sleep, taking in what keeps it from that; false
   // if more and more comes.
@@ -82,12 +64,9 @@ class Progress {
   void set_asks(bool asks) { negotiator_.set_asks(asks); }
   void set_spin(absl::Duration spin) { executor_.set_spin(spin); }
 
-  // As Negotiator::AskEverybody, a moment later. For any thread, and for signal
-  // handlers.
-  void AskEverybody() {
-    asks_everybody_ = true;
-    wake_.Signal();
-  }
+  // As Negotiator::AskEverybody, in the next round. For any thread, and for
+  // signal handlers.
+  void AskEverybody() { asks_everybody_ = true; }
 
   // As Watchdog::End.
   void EndWatch() { watchdog_.End(); }
@@ -122,10 +101,8 @@ class Progress {
 
   const CoordinatorEnvironment& environment_;
   OperationTable& operations_;
-  const Hooks hooks_;
-  ProgressLock lock_;
-  WakeEvent wake_;
-  Napping napping_;
+  const ProgressLoop::Hooks hooks_;
+  WakeEvent& wake_;
   std::atomic<bool> shut_down_{false};
   std::atomic<bool> asks_everybody_{false};
   int64_t carry_on_at_ns_;

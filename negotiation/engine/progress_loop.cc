@@ -1,0 +1,337 @@
+#include "negotiation/engine/progress_loop.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/clock.h"
+#include "negotiation/engine/rounds.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+// A thread that waits looks again at once (its peers usually are about to
+// arrive, and it has nothing else to do), then this often after others that
+// share its core, then sleeps.
+constexpr int kYieldsWhileWaiting = 200;
+constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
+constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
+// The background thread shares its core with the application's computation.
+constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
+// How long the background thread lets small submissions gather, where somebody
+// on another rank waits, before it takes them in: waking up for each of a
+// thousand takes longer than reducing them.
+constexpr absl::Duration kGatherPause = absl::Microseconds(100);
+// How long the background thread naps at a time.
+constexpr absl::Duration kNap = absl::Microseconds(200);
+// How long the background thread may sleep on while there is something to carry
+// on, rather than being woken after every operation.
+constexpr int64_t kLongestToCarryOnNs = 10'000'000;
+
+// Where a channel has descriptors, nobody sleeps for a while only.
+Backoff::Options Pauses(Backoff::Options polling, bool has_descriptors) {
+  if (has_descriptors) {
+    polling.first = polling.longest = absl::InfiniteDuration();
+  }
+  return polling;
+}
+
+}  // namespace
+
+ProgressLoop::ProgressLoop(const CoordinatorOptions& options,
+                           const CoordinatorEnvironment& environment,
+                           OperationTable& operations, Hooks hooks)
+    : options_(options),
+      environment_(environment),
+      operations_(operations),
+      broken_(hooks.broken),
+      wake_descriptors_(environment.channel.wake_descriptors()),
+      rounds_(std::make_unique<Rounds>(options.config, environment, operations,
+                                       wake_, std::move(hooks))),
+      background_(std::make_unique<BackgroundThread>(
+          [this] { RunInBackground(); }, options.coordinator_cpu,
+          environment.logger)) {}
+
+ProgressLoop::~ProgressLoop() = default;
+
+// ---- The progress lock.
+
+bool ProgressLoop::AcquireUnless(absl::FunctionRef<bool()> done,
+                                 absl::Duration timeout, absl::Duration spin) {
+  const base::SteadyClock clock;
+  const int64_t start_ns = clock.NowNanos();
+  base::MutexLock lock(&mutex_);
+  ++waiters_;
+  while (held_ && !done()) {
+    const absl::Duration waited =
+        absl::Nanoseconds(clock.NowNanos() - start_ns);
+    if (waited >= timeout) break;
+    if (waited < spin) {
+      mutex_.Unlock();
+      mutex_.Lock();
+    } else {
+      changed_.WaitFor(&mutex_, timeout - waited);
+    }
+  }
+  --waiters_;
+  if (held_ || done()) {
+    // The background thread steps back for waiters.
+    if (waiters_ == 0) changed_.NotifyAll();
+    return false;
+  }
+  held_ = true;
+  return true;
+}
+
+bool ProgressLoop::TryAcquire() {
+  base::MutexLock lock(&mutex_);
+  return !std::exchange(held_, true);
+}
+
+bool ProgressLoop::AcquireInBackground() {
+  base::MutexLock lock(&mutex_);
+  while ((held_ || waiters_ > 0) && !stopped_) changed_.Wait(&mutex_);
+  if (stopped_) return false;
+  held_ = true;
+  return true;
+}
+
+void ProgressLoop::Release() {
+  base::MutexLock lock(&mutex_);
+  held_ = false;
+  changed_.NotifyAll();
+}
+
+void ProgressLoop::Recheck() {
+  base::MutexLock lock(&mutex_);
+  if (waiters_ > 0) changed_.NotifyAll();
+}
+
+bool ProgressLoop::wanted() const {
+  base::MutexLock lock(&mutex_);
+  return waiters_ > 0;
+}
+
+// ---- Application threads.
+
+bool ProgressLoop::RunUntil(absl::FunctionRef<bool()> done,
+                            absl::Duration timeout) {
+  const int64_t start_ns = environment_.clock.NowNanos();
+  const auto time_left = [&] {
+    if (timeout == absl::InfiniteDuration()) return timeout;
+    return timeout -
+           absl::Nanoseconds(environment_.clock.NowNanos() - start_ns);
+  };
+  if (!TryAcquire()) {
+    // The holder may sleep.
+    if (application_runs_) Wake();
+    if (!AcquireUnless(done, time_left(), options_.spin_while_waiting)) {
+      // The background thread, which held the lock, may not have seen what
+      // became urgent meanwhile.
+      if (!done()) Wake();
+      return done();
+    }
+  }
+  int64_t idle_ns = 0;
+  application_runs_ = true;
+  Run([&] {
+    ++application_waits_;
+    DriveUntil(done, time_left, idle_ns);
+    HandBack(done());
+  });
+  application_ns_ += environment_.clock.NowNanos() - start_ns - idle_ns;
+  application_runs_ = false;
+  Release();
+  return done();
+}
+
+bool ProgressLoop::Run(absl::FunctionRef<void()> work) noexcept {
+  if (broken()) return false;
+  try {
+    work();
+  } catch (...) {
+    threw_ = true;
+    rounds_->AbortForException();
+  }
+  return !broken();
+}
+
+bool ProgressLoop::Drive() {
+  const Rounds::Found found = rounds_->Drive();
+  if (found == Rounds::Found::kDecision) Recheck();
+  return found != Rounds::Found::kNothing;
+}
+
+void ProgressLoop::DriveUntil(absl::FunctionRef<bool()> done,
+                              absl::FunctionRef<absl::Duration()> time_left,
+                              int64_t& idle_ns) {
+  const absl::Duration spin = options_.spin_while_waiting;
+  rounds_->set_waits(true);
+  rounds_->set_asks(false);
+  rounds_->set_spin(spin);
+  const base::SteadyClock stopwatch;  // real time, whatever the world's is
+  int64_t progress_ns = stopwatch.NowNanos();
+  Backoff backoff(Pauses({.yields = kYieldsWhileWaiting,
+                          .first = kFirstPauseWhileWaiting,
+                          .longest = kLongestPauseWhileWaiting},
+                         !wake_descriptors_.empty()));
+  while (!done() && !broken() && time_left() > absl::ZeroDuration()) {
+    if (Drive()) {
+      backoff.Reset();
+      progress_ns = stopwatch.NowNanos();
+      continue;
+    }
+    if (absl::Nanoseconds(stopwatch.NowNanos() - progress_ns) < spin) continue;
+    rounds_->set_asks(true);
+    const absl::Duration pause = backoff.Next();
+    if (pause == absl::ZeroDuration()) {
+      sched_yield();
+    } else if (environment_.channel.PrepareToSleep()) {
+      const int64_t asleep_ns = environment_.clock.NowNanos();
+      wake_.Sleep(wake_descriptors_,
+                  std::min(rounds_->PauseUntilDeadline(pause), time_left()));
+      idle_ns += environment_.clock.NowNanos() - asleep_ns;
+    }
+  }
+}
+
+// The background thread, if it sleeps, does not know of what was taken in here,
+// or follows what was; the channel tells it of more only if asked to anew;
+// submissions wake it only if it knows that somebody waits for them; and it may
+// sleep on while there is something to carry on. While it naps it looks itself.
+void ProgressLoop::HandBack(bool done) {
+  const bool armed = naps_ || broken() || rounds_->Arm();
+  if (!armed || !done || rounds_->has_work() ||
+      (rounds_->has_to_carry_on() && !naps_ &&
+       background_sleeps_until_ns_ >
+           environment_.clock.NowNanos() + kLongestToCarryOnNs) ||
+      operations_.IsWorthWaking()) {
+    Wake();
+  }
+  rounds_->set_waits(false);
+  rounds_->set_asks(true);
+}
+
+// ---- The background thread.
+
+void ProgressLoop::RunInBackground() {
+  Backoff backoff(
+      Pauses({.first = kFirstPauseInBackground,
+              .longest = absl::Microseconds(options_.config.max_poll_pause_us)},
+             !wake_descriptors_.empty()));
+  const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
+  int64_t progress_ns = 0;  // when something happened last, where it spins
+  bool woken = true;        // from its sleep, by somebody
+  bool holds = false;
+  while (holds || AcquireInBackground()) {
+    bool progress = false;
+    bool steps_back = false;
+    bool over = false;
+    bool looks_again = false;  // there may be work left
+    bool naps = false;
+    absl::Duration pause;
+    const bool stands = Run([&] {
+      rounds_->set_spin(options_.spin);
+      while (!broken() && !shut_down()) {
+        steps_back = wanted();
+        if (steps_back || !Drive()) break;
+        progress = true;
+      }
+      over = broken() || shut_down();
+      if (over) return;
+      if (progress) backoff.Reset();
+      if (spin_ns > 0) {
+        const int64_t now_ns = environment_.clock.NowNanos();
+        if (progress) progress_ns = now_ns;
+        looks_again = now_ns - progress_ns < spin_ns;
+        if (looks_again) return;
+      }
+      pause = rounds_->PauseUntilDeadline(backoff.Next());
+      background_sleeps_until_ns_ = absl::ToInt64Nanoseconds(
+          absl::Nanoseconds(environment_.clock.NowNanos()) + pause);
+      // Woken by time is not woken for nothing.
+      naps_ = Naps(
+          naps_, progress || !std::exchange(woken, true),
+          std::exchange(waits_seen_, application_waits_) != application_waits_);
+      naps = naps_ && !steps_back;
+      // Whoever takes the lock over meanwhile does this again in the end.
+      looks_again =
+          steps_back || (!naps && !environment_.channel.PrepareToSleep());
+    });
+    Release();
+    holds = false;
+    if (over || !stands) break;
+    if (looks_again) continue;
+    if (naps) {
+      holds = Nap();
+      continue;
+    }
+    woken = wake_.Sleep(wake_descriptors_, pause);
+    if (spin_ns == 0 && wake_.signalled() && operations_.MayGather()) {
+      absl::SleepFor(kGatherPause);
+    }
+  }
+}
+
+// Whoever holds the lock meanwhile does not have to wake anybody when it
+// releases it.
+bool ProgressLoop::Nap() {
+  while (!wake_.Sleep({}, kNap)) {
+    if (TryAcquire()) return true;
+  }
+  return false;
+}
+
+// ---- Its end, and what else is asked of it.
+
+void ProgressLoop::WakeAll() {
+  Recheck();
+  Wake();
+}
+
+void ProgressLoop::AskEverybody() {
+  rounds_->AskEverybody();
+  Wake();
+}
+
+bool ProgressLoop::Abort(const absl::Status& status, absl::Duration patience) {
+  if (!AcquireUnless([] { return false; }, patience, absl::ZeroDuration())) {
+    return false;
+  }
+  Run([&] { rounds_->Abort(status, patience); });
+  Release();
+  return true;
+}
+
+void ProgressLoop::Stop(bool joins) {
+  {
+    base::MutexLock lock(&mutex_);
+    stopped_ = true;
+    changed_.NotifyAll();
+  }
+  Wake();
+  if (joins) background_->Join();
+}
+
+void ProgressLoop::Close() {
+  if (rounds_ == nullptr) return;
+  Stop(/*joins=*/true);
+  background_.reset();
+  rounds_->EndWatch();  // which may still be telling, and wake through it
+  if (threw_) {
+    (void)rounds_.release();  // nothing of it is used or destroyed
+    return;
+  }
+  if (broken()) rounds_->AbandonProcessSets();
+  rounds_.reset();
+}
+
+bool ProgressLoop::shut_down() const { return rounds_->shut_down(); }
+
+absl::Duration ProgressLoop::cpu_time() const {
+  return background_->cpu_time() + absl::Nanoseconds(application_ns_.load());
+}
+
+}  // namespace hvdlite::negotiation
