@@ -317,30 +317,23 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
 
 absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
                                  bool present) {
-  ValueReader last_ranks(ready.last_ranks());
-  ValueReader ages(ready.ages());
-  ValueReader steps(ready.steps());
-  const bool expected = VisitKnownIds(ready.ids(), [&](Registration& reported) {
-    uint64_t last_rank = 0;
-    uint64_t age = 0;
-    uint64_t step = 0;
-    if (!last_ranks.Next(&last_rank) || !ages.Next(&age)) return false;
-    if (ready.steps_size() > 0 && !steps.Next(&step)) return false;
-    const ProcessSetId set = reported.request.process_set;
+  const bool expected = VisitReady(ready, now_ns_, [&](const ReadyById& told) {
+    Registration* const reported = table_.FindById(told.id);
+    if (reported == nullptr) return false;
+    const ProcessSetId set = reported->request.process_set;
     if (!membership_.exists(set)) return true;  // removed on the way
-    TensorSlot& slot = reported.slot != nullptr
-                           ? *reported.slot
-                           : table_.FindOrInsert(reported.request.name);
+    TensorSlot& slot = reported->slot != nullptr
+                           ? *reported->slot
+                           : table_.FindOrInsert(reported->request.name);
     if (slot.arrived == 0) slot.process_set = set;
     if (slot.process_set != set || !Expects(membership_, source, slot)) {
       return false;
     }
-    AddById(slot, reported, source, static_cast<uint32_t>(step));
-    Arrive(slot, source, present,
-           {static_cast<int>(last_rank), TimeOfAge(now_ns_, age)});
+    AddById(slot, *reported, source, told.step);
+    Arrive(slot, source, present, {told.last_rank, told.last_ns});
     return true;
   });
-  if (!expected || !last_ranks.done() || !ages.done() || !steps.done()) {
+  if (!expected) {
     return ProtocolError("a report of tensor ids that were not expected");
   }
   return absl::OkStatus();

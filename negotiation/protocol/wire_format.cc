@@ -41,6 +41,12 @@ constexpr int64_t kAgeUnitNanos = 100'000;  // as messages.proto says
 // A century: whatever a message says, times stay in bounds.
 constexpr uint64_t kMaxAge = uint64_t{1} << 45;
 
+// How long before `now_ns` something was submitted, as messages carry it.
+uint64_t AgeAt(int64_t now_ns, int64_t submitted_ns) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>((now_ns - submitted_ns) / kAgeUnitNanos, 0));
+}
+
 // Whether the bytes of the tensors can be counted, and of their rows, though
 // there be none: lengths are none below zero, but for kAnyLength, and nothing
 // overflows.
@@ -233,13 +239,25 @@ bool ValueReader::Next(uint64_t* value) {
   return true;
 }
 
-uint64_t AgeAt(int64_t now_ns, int64_t submitted_ns) {
-  return static_cast<uint64_t>(
-      std::max<int64_t>((now_ns - submitted_ns) / kAgeUnitNanos, 0));
-}
-
 int64_t TimeOfAge(int64_t now_ns, uint64_t age) {
   return now_ns - static_cast<int64_t>(std::min(age, kMaxAge)) * kAgeUnitNanos;
+}
+
+bool VisitReady(const wire::Ready& message, int64_t now_ns,
+                absl::FunctionRef<bool(const ReadyById&)> visit) {
+  ValueReader last_ranks(message.last_ranks());
+  ValueReader ages(message.ages());
+  ValueReader steps(message.steps());
+  const bool all = VisitIds(message.ids(), [&](uint32_t id) {
+    uint64_t last_rank = 0;
+    uint64_t age = 0;
+    uint64_t step = 0;
+    if (!last_ranks.Next(&last_rank) || !ages.Next(&age)) return false;
+    if (message.steps_size() > 0 && !steps.Next(&step)) return false;
+    return visit({id, static_cast<int>(last_rank), TimeOfAge(now_ns, age),
+                  static_cast<uint32_t>(step)});
+  });
+  return all && last_ranks.done() && ages.done() && steps.done();
 }
 
 void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {

@@ -79,11 +79,22 @@ class ValueReader {
   uint64_t value_ = 0;
 };
 
-// ---- What a rank is going to tell its parent.
+// ---- Reports: what a rank tells its parent.
 
-// How long before `now_ns` something was submitted, as messages carry it.
-uint64_t AgeAt(int64_t now_ns, int64_t submitted_ns);
+// A moment, as the age that a message carries says it.
 int64_t TimeOfAge(int64_t now_ns, uint64_t age);
+
+// A tensor for which all ranks below have submitted, told by its id.
+struct ReadyById {
+  uint32_t id = 0;
+  int last_rank = 0;  // who submitted last
+  int64_t last_ns = 0;
+  uint32_t step = 0;
+};
+// Reads what ReportDraft wrote. Calls `visit` for each; stops when it returns
+// false. Returns whether it came to the end, and the message is well-formed.
+bool VisitReady(const wire::Ready& message, int64_t now_ns,
+                absl::FunctionRef<bool(const ReadyById&)> visit);
 
 // Tensors that are ready and have an id are coalesced until they are worth a
 // report or something else is to be told.

@@ -174,6 +174,15 @@ std::vector<uint32_t> IdsOf(const NumberField& field) {
   return ids;
 }
 
+std::vector<ReadyById> Read(const wire::Ready& message, int64_t now_ns) {
+  std::vector<ReadyById> read;
+  EXPECT_TRUE(VisitReady(message, now_ns, [&](const ReadyById& ready) {
+    read.push_back(ready);
+    return true;
+  }));
+  return read;
+}
+
 TEST(ReportDraftTest, IdsAreHeldBackUntilTheyAreWorthAReport) {
   ReportDraft draft(100);
   draft.AddReady(ById(4, 60).slot, 0);
@@ -249,22 +258,39 @@ TEST(ReportDraftTest, AgesAreThoseOfTheMomentWhenTheReportGoes) {
   slot.last_ns = 2 * kMillisecond;
   slot.last_rank = 7;
   draft.AddReady(slot, 3 * kMillisecond);
-  const wire::Report report = draft.Take(12 * kMillisecond);
-  ValueReader ages(report.ready().ages());
-  uint64_t age = 0;
-  ASSERT_TRUE(ages.Next(&age));
-  EXPECT_EQ(TimeOfAge(12 * kMillisecond, age), slot.last_ns);
-  ValueReader ranks(report.ready().last_ranks());
-  uint64_t rank = 0;
-  ASSERT_TRUE(ranks.Next(&rank));
-  EXPECT_EQ(rank, 7);
+  const std::vector<ReadyById> read =
+      Read(draft.Take(12 * kMillisecond).ready(), 12 * kMillisecond);
+  ASSERT_EQ(read.size(), 1);
+  EXPECT_EQ(read[0].id, 4);
+  EXPECT_EQ(read[0].last_ns, slot.last_ns);
+  EXPECT_EQ(read[0].last_rank, 7);
 }
 
 TEST(ReportDraftTest, AgesStayWithinTheirRange) {
-  EXPECT_EQ(AgeAt(0, 5 * kMillisecond), 0);  // the clock went back
-  EXPECT_EQ(AgeAt(int64_t{1} << 62, 0), (uint64_t{1} << 62) / 100'000);
+  ReportDraft draft(100);
+  ById by_id(4, 1);
+  by_id.slot.last_ns = 5 * kMillisecond;
+  draft.AddReady(by_id.slot, 0);
+  wire::Ready ready = draft.Take(0).ready();  // the clock went back
+  EXPECT_EQ(Read(ready, 0).at(0).last_ns, 0);
   // Of a damaged message.
-  EXPECT_LT(TimeOfAge(0, ~uint64_t{0}), -kMillisecond);
+  ready.mutable_ages()->Set(0, ~uint64_t{0});
+  EXPECT_LT(Read(ready, 0).at(0).last_ns, -kMillisecond);
+}
+
+TEST(ReportDraftTest, EachIdHasItsValues) {
+  ReportDraft draft(100);
+  ById by_id(4, 1);
+  draft.AddReady(by_id.slot, 0);
+  const wire::Ready whole = draft.Take(0).ready();
+  const auto visit = [](const ReadyById&) { return true; };
+  EXPECT_TRUE(VisitReady(whole, 0, visit));
+  wire::Ready damaged = whole;
+  damaged.clear_last_ranks();
+  EXPECT_FALSE(VisitReady(damaged, 0, visit));
+  damaged = whole;
+  AppendValues({3}, damaged.mutable_ages());  // of nothing
+  EXPECT_FALSE(VisitReady(damaged, 0, visit));
 }
 
 }  // namespace
