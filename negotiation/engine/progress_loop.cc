@@ -168,8 +168,7 @@ void ProgressLoop::DriveUntil(absl::FunctionRef<bool()> done,
                               absl::FunctionRef<absl::Duration()> time_left,
                               int64_t& idle_ns) {
   const absl::Duration spin = options_.spin_while_waiting;
-  rounds_->set_waits(true);
-  rounds_->set_asks(false);
+  rounds_->set_waits(Negotiator::Waits::kBegins);
   rounds_->set_spin(spin);
   const base::SteadyClock stopwatch;  // real time, whatever the world's is
   int64_t progress_ns = stopwatch.NowNanos();
@@ -184,7 +183,7 @@ void ProgressLoop::DriveUntil(absl::FunctionRef<bool()> done,
       continue;
     }
     if (absl::Nanoseconds(stopwatch.NowNanos() - progress_ns) < spin) continue;
-    rounds_->set_asks(true);
+    rounds_->set_waits(Negotiator::Waits::kLonger);
     const absl::Duration pause = backoff.Next();
     if (pause == absl::ZeroDuration()) {
       sched_yield();
@@ -210,8 +209,7 @@ void ProgressLoop::HandBack(bool done) {
       operations_.IsWorthWaking()) {
     Wake();
   }
-  rounds_->set_waits(false);
-  rounds_->set_asks(true);
+  rounds_->set_waits(Negotiator::Waits::kNot);
 }
 
 // ---- The background thread.

@@ -148,14 +148,11 @@ bool Rounds::ServeChannel() {
   for (const std::string& warning : environment_.channel.TakeWarnings()) {
     environment_.logger.Warning(warning);
   }
-  negotiator_.ComeToGate();
-  if (!negotiator_.touched()) return progress;
   Explain();
+  if (!negotiator_.Plan()) return progress;
   for (const std::string& warning : negotiator_.TakeWarnings()) {
     environment_.logger.Warning(warning);
   }
-  negotiator_.Plan();
-  negotiator_.ComeToGate();
   SendOutgoing();
   return progress;
 }
@@ -177,15 +174,15 @@ absl::Status Rounds::TakeIn(const ControlMessage& received) {
 }
 
 void Rounds::Explain() {
-  if (negotiator_.awaits_explanation() && environment_.explain) {
-    negotiator_.Explain(environment_.explain());
-  }
-  if (!environment_.look) return;
-  for (const int rank : negotiator_.TakeLooks()) {
-    if (const auto sample = environment_.look(rank)) {
-      negotiator_.OnLook(rank, *sample);
-    }
-  }
+  negotiator_.Explain(
+      [this]() -> std::optional<Explanation> {
+        if (!environment_.explain) return std::nullopt;
+        return environment_.explain();
+      },
+      [this](int rank) -> std::optional<ProcessSample> {
+        if (!environment_.look) return std::nullopt;
+        return environment_.look(rank);
+      });
 }
 
 absl::Status Rounds::ServeDuringBatch() {

@@ -59,9 +59,8 @@ class Rounds {
   // be damaged; of the above nothing may be called again.
   void AbortForException() noexcept;
 
-  // As Negotiator::set_waits, Negotiator::set_asks and Executor::set_spin.
-  void set_waits(bool waits) { negotiator_.set_waits(waits); }
-  void set_asks(bool asks) { negotiator_.set_asks(asks); }
+  // As Negotiator::set_waits and Executor::set_spin.
+  void set_waits(Negotiator::Waits waits) { negotiator_.set_waits(waits); }
   void set_spin(absl::Duration spin) { executor_.set_spin(spin); }
 
   // As Negotiator::AskEverybody, in the next round. For any thread, and for

@@ -51,7 +51,7 @@ int Negotiator::SourceOf(int rank) const {
 void Negotiator::Submit(const Request& request, bool absent, Token token,
                         SlotHint* hint, std::optional<int64_t> submitted_ns,
                         uint32_t step) {
-  touched_ = true;
+  Touch();
   if (abandoned_) return;  // a decision that fails it is on its way
   if (request.collective == Collective::kJoin) {
     join_token_ = token;
@@ -137,7 +137,7 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
 }
 
 void Negotiator::MarkUrgent(const std::string& name) {
-  touched_ = true;
+  Touch();
   TensorSlot* slot = table_.Find(name);
   if (slot != nullptr && slot->token.has_value()) Urgent(*slot);
 }
@@ -204,7 +204,7 @@ void Negotiator::OnAllLeft(int source) {
 // ---- Messages.
 
 absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
-  touched_ = true;
+  Touch();
   if (cut_off_) return absl::OkStatus();
   const int source = SourceOf(from);
   if (source < 0 && from != tree_.parent) {
@@ -246,8 +246,9 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
 
 bool Negotiator::WillComeAtOnce() const {
   const bool one_node = options_.layout->leaders().size() == 1;
-  return (waits_ || one_node) && tree_.children.empty() && decisions_.empty() &&
-         !running_ && !membership_.has_joined(options_.rank);
+  return (waits_ != Waits::kNot || one_node) && tree_.children.empty() &&
+         decisions_.empty() && !running_ &&
+         !membership_.has_joined(options_.rank);
 }
 
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
@@ -428,7 +429,7 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     return outgoing;
   }
   if (directive_.decisions_size() > 0) asked_children_ = 0;
-  const uint64_t ask = asks_ ? AwaitedChildren() & ~asked_children_ : 0;
+  const uint64_t ask = asks() ? AwaitedChildren() & ~asked_children_ : 0;
   asked_children_ |= ask;
   wire::Message message;
   if (directive_.ByteSizeLong() > 0) {

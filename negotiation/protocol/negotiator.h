@@ -134,20 +134,11 @@ class Negotiator {
               std::optional<int64_t> submitted_ns = std::nullopt,
               uint32_t step = 0);
 
-  // Others wait for this rank and want to know what it is doing: Explain() is
-  // to be called. What comes too late, or unasked, does not count.
-  bool awaits_explanation() const {
-    return liveness_.stalls().probe().awaits_explanation();
-  }
-  void Explain(Explanation explanation);
-  // Ranks that do not answer, whose processes are to be looked at now from
-  // outside, with OnLook() for those that can be.
-  std::vector<int> TakeLooks() {
-    return liveness_.stalls().probe().TakeLooks(now_ns_);
-  }
-  void OnLook(int rank, const ProcessSample& sample) {
-    liveness_.stalls().probe().OnLook(rank, sample);
-  }
+  // Answers what others want to know of processes, if anything: `self` tells
+  // what this rank is doing, which they wait for, and `look` what another one's
+  // process does, which does not answer. Nullopt: not yet, and not at all.
+  void Explain(absl::FunctionRef<std::optional<Explanation>()> self,
+               absl::FunctionRef<std::optional<ProcessSample>(int rank)> look);
   // Somebody wants to know what all ranks are doing: the root warns of it.
   void AskEverybody();
 
@@ -159,14 +150,13 @@ class Negotiator {
   void Release(const std::string& name);
 
   // Whether a thread of this rank does nothing but take in messages and carry
-  // out decisions: the others may count on it at the next gate.
-  void set_waits(bool waits) { waits_ = waits; }
-
-  // Whether ranks that coalesce what somebody here waits for are asked for it
-  // (by default: yes). A moment later they may have sent it unasked.
-  void set_asks(bool asks) {
-    touched_ = touched_ || asks != asks_;
-    asks_ = asks;
+  // out decisions: the others may count on it at the next gate. Ranks that
+  // coalesce what somebody here waits for are asked for it unless that has only
+  // begun: a moment later they may have sent it unasked.
+  enum class Waits { kNot, kBegins, kLonger };
+  void set_waits(Waits waits) {
+    if ((waits == Waits::kBegins) == asks()) Touch();
+    waits_ = waits;
   }
 
   // This rank submits nothing more. Only the first call counts.
@@ -191,19 +181,18 @@ class Negotiator {
   // out.
   void OnDone() {
     running_ = false;
-    touched_ = true;
+    Touch();
     liveness_.stalls().probe().OnDone(running_name_, now_ns_);
   }
 
-  // At the root: decides what can be decided now. Call it whenever something
-  // may have arrived, also while a batch runs: other process sets need not wait
-  // for it.
-  void Plan();
-
-  // Comes to the gate of the next decision, if it has one and nothing is being
-  // executed. Call it after Plan(), and send what TakeOutgoing() has then
-  // before NextDecision(): whoever begins may not come back to sending soon.
-  void ComeToGate();
+  // At the root: decides what can be decided now. Comes to the gate of the next
+  // decision, if it has one and nothing is being executed. False: nothing has
+  // happened since the last TakeOutgoing(), so there is nothing to plan, to
+  // send or to warn of. Call it whenever something may have arrived, also while
+  // a batch runs (other process sets need not wait for it), and send what
+  // TakeOutgoing() has then before NextDecision(): whoever begins may not come
+  // back to sending soon.
+  bool Plan();
 
   // Whether there is a decision to execute now: none with a gate is being
   // executed, and all members have come to the gate of the next, if it has
@@ -222,10 +211,6 @@ class Negotiator {
   const std::optional<std::string>& abort_reason() const {
     return abort_reason_;
   }
-
-  // Whether anything has happened since the last TakeOutgoing(): if not, there
-  // is nothing to plan, to send or to warn of.
-  bool touched() const { return touched_; }
 
   // What to send since the last call; at most one message per receiver.
   std::vector<Outgoing> TakeOutgoing();
@@ -261,8 +246,13 @@ class Negotiator {
   static constexpr int kSelf = 0;
   static constexpr int kFirstChild = 1;
 
+  void Touch() {
+    touched_ = true;
+    planned_ = false;
+  }
   // Nothing keeps this rank from coming to the next gate, with no flags.
   bool WillComeAtOnce() const;
+  bool asks() const { return waits_ != Waits::kBegins; }
   bool is_root() const { return tree_.parent < 0; }
   RankRuns RanksOf(int source, ProcessSetId process_set) const;
   int SourceOf(int rank) const;  // -1 if not a child
@@ -328,6 +318,7 @@ class Negotiator {
   bool over() const { return shut_down_ || abort_reason_.has_value(); }
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
+  void ComeToGate();
   void Decide(wire::Decision decision);
   void OpenGate(Decision& decision, bool counts_on_waiting = false);
   // Whether this rank has nothing left to do for that gate or an earlier one.
@@ -400,10 +391,10 @@ class Negotiator {
   bool asked_ = false;
   uint64_t asked_children_ = 0;
   wire::Directive directive_;  // to the children
-  // Something has happened since TakeOutgoing() was called.
-  bool waits_ = false;
-  bool asks_ = true;
+  Waits waits_ = Waits::kNot;
+  // Something has happened since TakeOutgoing(); nothing since Plan().
   bool touched_ = true;
+  bool planned_ = false;
   Phase looked_phase_ = Phase::kComputing;  // in Advance()
   int64_t look_again_ns_ = 0;               // there, at the latest
   std::vector<std::string> warnings_;

@@ -11,18 +11,25 @@
 
 namespace hvdlite::negotiation {
 
-void Negotiator::Plan() {
-  if (!is_root() || abort_reason_.has_value()) return;
-  const bool idle = decisions_.empty() && !running_;
-  for (wire::Decision& decision : decision_maker_.Next(idle)) {
-    Decide(std::move(decision));
+bool Negotiator::Plan() {
+  ComeToGate();
+  if (planned_) return touched_;
+  if (is_root() && !abort_reason_.has_value()) {
+    const bool idle = decisions_.empty() && !running_;
+    for (wire::Decision& decision : decision_maker_.Next(idle)) {
+      Decide(std::move(decision));
+    }
+    const std::vector<uint32_t> forgotten = decision_maker_.TakeForgotten();
+    if (!forgotten.empty()) {
+      wire::Decision decision;
+      decision.set_allocated_forgotten(new wire::Forgotten);
+      AppendIds(forgotten, decision.mutable_forgotten()->mutable_ids());
+      Decide(std::move(decision));
+    }
+    ComeToGate();
   }
-  const std::vector<uint32_t> forgotten = decision_maker_.TakeForgotten();
-  if (forgotten.empty()) return;
-  wire::Decision decision;
-  decision.set_allocated_forgotten(new wire::Forgotten);
-  AppendIds(forgotten, decision.mutable_forgotten()->mutable_ids());
-  Decide(std::move(decision));
+  planned_ = true;
+  return touched_;
 }
 
 void Negotiator::ComeToGate() {
@@ -32,7 +39,7 @@ void Negotiator::ComeToGate() {
   const std::optional<uint32_t> flags =
       options_.at_gate ? options_.at_gate(next) : 0;
   if (!flags.has_value()) return;
-  touched_ = true;
+  Touch();
   next.arrived_ns = now_ns_;
   if (!gates_.Arrive(next.number, *flags)) {
     Abort(absl::StrCat("it has no memory left to take part in '", next.name,
@@ -72,7 +79,7 @@ std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
     running_ = true;
     running_name_ = decision.name;
   } else {
-    touched_ = true;  // the root may be idle now: no OnDone() will say so
+    Touch();  // the root may be idle now: no OnDone() will say so
   }
   return decision;
 }
@@ -85,7 +92,7 @@ void Negotiator::OpenGate(Decision& decision, bool counts_on_waiting) {
 }
 
 void Negotiator::Decide(wire::Decision decision) {
-  touched_ = true;
+  Touch();
   decision.set_number(last_decision_ + 1);
   wire::Decision& told = *directive_.add_decisions();
   told = std::move(decision);

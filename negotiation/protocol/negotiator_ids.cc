@@ -68,7 +68,7 @@ void Negotiator::Release(Registration& registration) {
   if (registration.slot == nullptr) return;  // forgotten meanwhile
   if (std::exchange(registration.released, true)) return;
   if (is_root()) {
-    touched_ = true;
+    Touch();
     decision_maker_.ids().Release(registration.id);
   } else {
     report_.AddReleased(registration.id);

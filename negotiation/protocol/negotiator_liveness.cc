@@ -19,7 +19,7 @@ constexpr int64_t kLookAgainNs = 1'000'000;
 }  // namespace
 
 void Negotiator::Leave(const std::string& reason) {
-  touched_ = true;
+  Touch();
   if (std::exchange(left_, true)) return;
   wire::Departure departure;
   departure.set_rank(options_.rank);
@@ -30,7 +30,7 @@ void Negotiator::Leave(const std::string& reason) {
 }
 
 void Negotiator::Abort(const std::string& reason) {
-  touched_ = true;
+  Touch();
   EndSubtree(absl::StrCat("rank ", options_.rank, " (",
                           options_.layout->host_names()[options_.rank],
                           ") cannot go on: ", reason));
@@ -157,7 +157,7 @@ void Negotiator::Advance(int64_t now_ns) {
   if (now_ns < look_again_ns_) return;
   const Phase now = phase();
   looked_phase_ = now;
-  touched_ = true;
+  Touch();
   int64_t since_ns = now_ns;
   if (RuleOf(now).late_at_gate) {
     since_ns = decisions_.front().arrived_ns.value_or(now_ns);
@@ -187,14 +187,25 @@ void Negotiator::OnProbe(const wire::Probe& probe) {
   InspectStalls();
 }
 
-void Negotiator::Explain(Explanation explanation) {
-  touched_ = true;
-  liveness_.stalls().probe().Explain(std::move(explanation), waits_);
-  InspectStalls();
+void Negotiator::Explain(
+    absl::FunctionRef<std::optional<Explanation>()> self,
+    absl::FunctionRef<std::optional<ProcessSample>(int rank)> look) {
+  StallProbe& probe = liveness_.stalls().probe();
+  if (!probe.is_open()) return;
+  if (probe.awaits_explanation()) {
+    if (std::optional<Explanation> explanation = self()) {
+      Touch();
+      probe.Explain(*std::move(explanation), waits_ != Waits::kNot);
+      InspectStalls();
+    }
+  }
+  for (const int rank : probe.TakeLooks(now_ns_)) {
+    if (const auto sample = look(rank)) probe.OnLook(rank, *sample);
+  }
 }
 
 void Negotiator::AskEverybody() {
-  touched_ = true;
+  Touch();
   if (over() || phase() == Phase::kEnding) return;
   if (!is_root()) {
     report_.rest().set_explains_all(true);

@@ -470,7 +470,6 @@ class World {
   void CarryOut(int rank) {
     Negotiator& negotiator = *ranks_[rank].negotiator;
     negotiator.Plan();
-    negotiator.ComeToGate();
     Collect(rank);
     const std::optional<Decision> decision = negotiator.NextDecision();
     if (!decision.has_value()) return;

@@ -101,9 +101,7 @@ class Ring {
  private:
   bool Move(int rank) {
     Negotiator& negotiator = *ranks_[rank];
-    if (!negotiator.touched() && !negotiator.has_work()) return false;
-    negotiator.Plan();
-    negotiator.ComeToGate();
+    if (!negotiator.Plan() && !negotiator.has_work()) return false;
     bool moved = false;
     for (const Negotiator::Outgoing& outgoing : negotiator.TakeOutgoing()) {
       wire::Message message;

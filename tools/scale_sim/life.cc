@@ -134,7 +134,6 @@ void LifeWorld::Act(int rank, const std::function<void(Negotiator&)>& act) {
   for (;;) {
     const int64_t decision_ns = options_.measure_cpu ? ThreadCpuNanos() : 0;
     negotiator.Plan();
-    negotiator.ComeToGate();
     outgoing = negotiator.TakeOutgoing();
     const std::optional<Decision> decision = negotiator.NextDecision();
     if (options_.measure_cpu) state.cpu_ns += ThreadCpuNanos() - decision_ns;

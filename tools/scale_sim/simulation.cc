@@ -288,7 +288,6 @@ void World::OnReceived(int rank, int64_t now_ns) {
 void World::FinishServing(int rank, int64_t now_ns) {
   Negotiator& negotiator = *ranks_[rank].negotiator;
   negotiator.Plan();
-  negotiator.ComeToGate();
   now_ns = SendOutgoing(rank, now_ns);
   const std::optional<Decision> decision = negotiator.NextDecision();
   now_ns = SendOutgoing(rank, now_ns);

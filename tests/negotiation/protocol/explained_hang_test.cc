@@ -149,7 +149,7 @@ TEST(ExplainedHangTest, AnswersThatAreTooLateAreNotWaitedForAndDoNoHarm) {
               AllOf(HasSubstr("rank 1 (host1): has submitted nothing yet"),
                     Not(HasSubstr("DoNothing"))));
   // Nobody asks any more.
-  world[1].Explain(Asleep());
+  world[1].Explain([] { return Asleep(); }, [](int) { return std::nullopt; });
   world.Settle();
   EXPECT_THAT(world.warnings, SizeIs(1));
   answers = true;
@@ -332,7 +332,7 @@ TEST_F(GivingUpTest, OneRankThatIsStuckIsEnough) {
 
 TEST_F(GivingUpTest, RankInABarrierThatWaitsForAComputingOneIsNotGivenUp) {
   says_[2] = Computes();
-  world_[1].set_waits(true);
+  world_[1].set_waits(Negotiator::Waits::kLonger);
   Request barrier;
   barrier.name = "barrier";
   barrier.collective = Collective::kBarrier;
@@ -343,7 +343,7 @@ TEST_F(GivingUpTest, RankInABarrierThatWaitsForAComputingOneIsNotGivenUp) {
   EXPECT_EQ(GivesUpAfter(absl::Hours(1)), std::nullopt);
   // Where it does not, they wait for one another.
   says_[2] = Asleep();
-  world_[2].set_waits(true);
+  world_[2].set_waits(Negotiator::Waits::kLonger);
   EXPECT_TRUE(GivesUpAfter(absl::Hours(1)).has_value());
 }
 

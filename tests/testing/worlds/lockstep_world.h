@@ -37,6 +37,7 @@ class LockstepWorld {
     for (int rank = 0; rank < size; ++rank) {
       options.rank = rank;
       options.at_gate = [this, rank](const Decision& decision) {
+        if (rank == 0 && root_is_busy_) return std::optional<uint32_t>();
         return at_gate ? at_gate(rank, decision) : std::optional<uint32_t>(0);
       };
       ranks_.push_back(std::make_unique<negotiation::Negotiator>(options));
@@ -124,7 +125,6 @@ class LockstepWorld {
     for (int round = 0; round < 4; ++round) {
       for (int other = 0; other < size(); ++other) {
         ranks_[other]->Plan();
-        ranks_[other]->ComeToGate();
         Collect(other);
       }
       DeliverAll();
@@ -134,6 +134,7 @@ class LockstepWorld {
 
   // As Settle, but the root only plans: it is inside a batch.
   void SettleWhileRootIsBusy() {
+    root_is_busy_ = true;
     for (bool moved = true; moved;) {
       DeliverAll();
       ranks_[0]->Plan();
@@ -142,6 +143,7 @@ class LockstepWorld {
       moved = false;
       for (int rank = 1; rank < size(); ++rank) moved |= Execute(rank);
     }
+    root_is_busy_ = false;
   }
 
   void Advance(absl::Duration by) {
@@ -227,17 +229,15 @@ class LockstepWorld {
   }
 
   void Explain(int rank) {
-    if (explain && ranks_[rank]->awaits_explanation()) {
-      if (auto explanation = explain(rank)) {
-        ranks_[rank]->Explain(*std::move(explanation));
-      }
-    }
-    for (const int other : ranks_[rank]->TakeLooks()) {
-      if (!look_at) continue;
-      if (const auto sample = look_at(other)) {
-        ranks_[rank]->OnLook(other, *sample);
-      }
-    }
+    ranks_[rank]->Explain(
+        [&]() -> std::optional<negotiation::Explanation> {
+          if (!explain) return std::nullopt;
+          return explain(rank);
+        },
+        [&](int other) -> std::optional<negotiation::ProcessSample> {
+          if (!look_at) return std::nullopt;
+          return look_at(other);
+        });
   }
 
   void Collect(int rank) {
@@ -267,7 +267,6 @@ class LockstepWorld {
   bool Execute(int rank) {
     if (stopped_.contains(rank)) return false;
     ranks_[rank]->Plan();
-    ranks_[rank]->ComeToGate();
     Collect(rank);
     std::optional<Decision> decision = ranks_[rank]->NextDecision();
     if (!decision.has_value()) return false;
@@ -317,6 +316,7 @@ class LockstepWorld {
   std::vector<std::map<negotiation::Token, std::string>> names_;
   std::map<int, std::set<std::string>> pending_;
   std::set<int> stopped_;
+  bool root_is_busy_ = false;
   std::vector<negotiation::ProcessSetId> process_sets_;  // as ranks added them
   negotiation::Token next_token_ = 1;
   int64_t now_ns_ = 1'000'000'000;

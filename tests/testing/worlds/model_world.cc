@@ -27,7 +27,9 @@ ModelWorld::ModelWorld(const Options& options)
         options.blocks_before_relaying
             ? std::make_unique<BlocksBeforeRelaying>(negotiator)
             : std::make_unique<negotiation::Negotiator>(negotiator);
-    state.negotiator->set_waits(options.leaves_wait);
+    state.negotiator->set_waits(options.leaves_wait
+                                    ? negotiation::Negotiator::Waits::kLonger
+                                    : negotiation::Negotiator::Waits::kNot);
     state.negotiator->Advance(now_ns_);
   }
   Prepare();
@@ -267,7 +269,6 @@ void ModelWorld::Serve(int rank) {
   negotiation::Negotiator& negotiator = *at(rank).negotiator;
   negotiator.Advance(now_ns_);
   negotiator.Plan();
-  negotiator.ComeToGate();
   for (auto& outgoing : negotiator.TakeOutgoing()) {
     std::string bytes = outgoing.message.SerializeAsString();
     Link& link = links_[{rank, outgoing.to}];
