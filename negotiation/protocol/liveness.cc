@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace hvdlite::negotiation {
 namespace {
+
+constexpr int64_t kLookAgainNs = 1'000'000;
 
 std::vector<int> NeighboursOf(const TreePosition& tree) {
   std::vector<int> neighbours;
@@ -17,123 +22,274 @@ std::vector<int> NeighboursOf(const TreePosition& tree) {
 
 }  // namespace
 
-Heartbeat::Heartbeat(const Options& options, absl::Span<const int> neighbours)
+Liveness::Liveness(const Options& options, Surroundings surroundings)
     : options_(options),
-      interval_ns_(absl::ToInt64Nanoseconds(
-          std::min(options.interval, options.timeout))) {
-  for (const int rank : neighbours) neighbours_.emplace_back().rank = rank;
-}
-
-bool Heartbeat::PassesOn(const Neighbour& neighbour, int64_t now_ns) const {
-  // Pings come once per interval, but not to the nanosecond.
-  return neighbour.pinged_us_ns.has_value() &&
-         now_ns - *neighbour.pinged_us_ns < interval_ns_ * 5 / 2;
-}
-
-std::optional<Heartbeat::Lost> Heartbeat::Advance(bool waiting,
-                                                  int64_t now_ns) {
-  const int64_t passed_ns = now_ns - std::exchange(now_ns_, now_ns);
-  if (!on()) return std::nullopt;
-  // Deadlines come once per interval: this rank was busy or stopped itself.
-  const int64_t not_counted_ns = passed_ns > 2 * interval_ns_ ? passed_ns : 0;
-  const auto passing_on =
-      std::count_if(neighbours_.begin(), neighbours_.end(),
-                    [&](const Neighbour& n) { return PassesOn(n, now_ns); });
-  std::optional<Lost> lost;
-  for (Neighbour& neighbour : neighbours_) {
-    const bool watches =
-        waiting || passing_on > (PassesOn(neighbour, now_ns) ? 1 : 0);
-    if (!watches || !neighbour.watched) {
-      neighbour.watched = watches;
-      neighbour.quiet_since_ns = now_ns;
-      neighbour.asked_ns.reset();
-      neighbour.to_ping = false;
-      continue;
-    }
-    if (neighbour.asked_ns.has_value()) {
-      *neighbour.asked_ns += not_counted_ns;
-      if (absl::Nanoseconds(now_ns - *neighbour.asked_ns) >= options_.timeout) {
-        if (lost.has_value()) continue;  // the next time
-        lost = {neighbour.rank,
-                absl::Nanoseconds(now_ns - neighbour.quiet_since_ns)};
-        neighbour.asked_ns = neighbour.last_ping_ns = now_ns;
-      } else if (now_ns - neighbour.last_ping_ns >= interval_ns_) {
-        neighbour.to_ping = true;
-        neighbour.last_ping_ns = now_ns;
-      }
-    } else if (now_ns - neighbour.quiet_since_ns >= interval_ns_) {
-      neighbour.to_ping = true;
-      neighbour.asked_ns = neighbour.last_ping_ns = now_ns;
-    }
-  }
-  return lost;
-}
-
-void Heartbeat::OnMessage(int rank, bool is_ping, int64_t now_ns) {
-  Neighbour* const neighbour = Find(rank);
-  if (neighbour == nullptr) return;
-  neighbour->quiet_since_ns = now_ns;
-  neighbour->asked_ns.reset();
-  neighbour->to_ping = false;
-  if (!is_ping) return;
-  neighbour->pinged_us_ns = now_ns;
-  neighbour->to_answer = true;
-}
-
-Heartbeat::Signs Heartbeat::Take(int rank, bool sends) {
-  Neighbour* const neighbour = Find(rank);
-  if (neighbour == nullptr) return {};
-  Signs signs;
-  signs.ping = std::exchange(neighbour->to_ping, false);
-  const bool answers = std::exchange(neighbour->to_answer, false);
-  signs.pong = answers && !sends && !signs.ping;
-  return signs;
-}
-
-std::optional<int64_t> Heartbeat::next_deadline_ns() const {
-  std::optional<int64_t> deadline;
-  for (const Neighbour& neighbour : neighbours_) {
-    if (!neighbour.watched) continue;
-    const int64_t next_ns = interval_ns_ + (neighbour.asked_ns.has_value()
-                                                ? neighbour.last_ping_ns
-                                                : neighbour.quiet_since_ns);
-    deadline = std::min(deadline.value_or(next_ns), next_ns);
-  }
-  return deadline;
-}
-
-Heartbeat::Neighbour* Heartbeat::Find(int rank) {
-  for (Neighbour& neighbour : neighbours_) {
-    if (neighbour.rank == rank) return &neighbour;
-  }
-  return nullptr;
-}
-
-Liveness::Liveness(const Options& options, const TreePosition& tree,
-                   const Membership& membership)
-    : late_after_(std::min(options.stall_warning, options.stall_failure)),
-      heartbeat_(options.heartbeat, NeighboursOf(tree)),
+      surroundings_(std::move(surroundings)),
+      late_after_(std::min(options.stall_warning, options.stall_failure)),
+      heartbeat_(options.heartbeat, NeighboursOf(surroundings_.tree)),
       stalls_({.rank = options.rank,
                .warning = options.stall_warning,
                .failure = options.stall_failure,
                .explains = options.explains},
-              tree, membership) {}
+              surroundings_.tree, surroundings_.membership) {}
 
-Liveness::Findings Liveness::Advance(Phase phase, int64_t since_ns,
-                                     int64_t now_ns) {
-  const PhaseRule& rule = RuleOf(phase);
-  since_ns_ = std::max(since_ns_, since_ns);
-  Findings findings;
-  findings.lost = heartbeat_.Advance(rule.silent_neighbours, now_ns);
-  if (rule.late_at_gate &&
-      absl::Nanoseconds(now_ns - since_ns_) >= late_after_) {
-    since_ns_ = now_ns;
-    findings.late_at_gate = absl::Nanoseconds(now_ns - since_ns);
+// ---- What takes too long.
+
+Phase Liveness::PhaseIn(const Situation& situation) const {
+  if (situation.over) return Phase::kComputing;
+  if (surroundings_.queue.runs()) return Phase::kInDataPlane;
+  const Decision* const next = surroundings_.queue.next();
+  if (next != nullptr && next->kind == Decision::Kind::kShutdown) {
+    return Phase::kEnding;
   }
-  return findings;
+  if (next != nullptr && next->arrived_ns.has_value()) return Phase::kAtGate;
+  if (left_) return Phase::kLeaving;
+  return situation.waits || next != nullptr ? Phase::kNegotiating
+                                            : Phase::kComputing;
 }
 
-std::optional<int64_t> Liveness::next_deadline_ns(Phase phase) const {
+bool Liveness::Advance(const Situation& situation, int64_t now_ns) {
+  now_ns_ = now_ns;
+  // Who waits looks again and again: all of the below but once in a while.
+  if (now_ns < look_again_ns_) return false;
+  looked_phase_ = PhaseIn(situation);
+  const PhaseRule& rule = RuleOf(looked_phase_);
+  const Decision* const next = surroundings_.queue.next();
+  const std::optional<int64_t> next_arrived_ns =
+      next == nullptr ? std::nullopt : next->arrived_ns;
+  const auto lost = heartbeat_.Advance(rule.silent_neighbours, now_ns);
+  bool over = situation.over;
+  if (lost.has_value() && !over) over = OnLost(*lost);
+  if (rule.late_at_gate) {
+    const int64_t arrived_ns = next_arrived_ns.value_or(now_ns);
+    since_ns_ = std::max(since_ns_, arrived_ns);
+    if (absl::Nanoseconds(now_ns - since_ns_) >= late_after_) {
+      since_ns_ = now_ns;
+      if (!over) OnLateAtGate(absl::Nanoseconds(now_ns - arrived_ns));
+    }
+  }
+  if (rule.missing_ranks && !over) {
+    stalls_.Look(surroundings_.table, situation.joining_since_ns, now_ns);
+  }
+  Inspect();
+  look_again_ns_ = now_ns + kLookAgainNs;
+  Situation then = situation;
+  then.over = over;
+  if (const auto deadline_ns = next_deadline_ns(then)) {
+    look_again_ns_ = std::min(look_again_ns_, *deadline_ns);
+  }
+  return true;
+}
+
+bool Liveness::OnLost(const Heartbeat::Lost& lost) {
+  const WorldLayout& layout = *options_.layout;
+  const bool one_host =
+      layout.leader_index(lost.rank) == layout.leader_index(options_.rank);
+  const std::string reason = absl::StrCat(
+      options_.layout->NameOf(lost.rank), " has given no sign of life to ",
+      options_.layout->NameOf(options_.rank), " for ",
+      absl::FormatDuration(absl::Trunc(lost.silent, absl::Seconds(1))),
+      "; see whether its process is stopped or swamped, ",
+      !one_host ? "its host is down, or the link between the two is cut"
+      : layout.leaders().size() > 1
+          // Inside a call of MPI it answers nobody.
+          ? "or waits in MPI for a rank of another host, which is gone or cut "
+            "off"
+          : "or waits in MPI for a rank that is gone");
+  return surroundings_.end_world(reason,
+                                 lost.rank == surroundings_.tree.parent);
+}
+
+std::string Liveness::DescribeLateAtGate(absl::Duration waiting) const {
+  const Decision& next = *surroundings_.queue.next();
+  std::vector<std::string> missing;
+  for (const int neighbour : surroundings_.queue.Missing()) {
+    missing.push_back(absl::StrCat(options_.layout->NameOf(neighbour),
+                                   neighbour == surroundings_.tree.parent
+                                       ? " or ranks above it"
+                                       : " or ranks below it"));
+  }
+  const bool ends = next.kind == Decision::Kind::kShutdown;
+  return absl::StrCat(
+      options_.layout->NameOf(options_.rank), " has waited ",
+      absl::FormatDuration(absl::Trunc(waiting, absl::Seconds(1))), " to ",
+      ends ? "end the world, which all have left"
+           : absl::StrCat("begin '", next.name, "', which all have submitted"),
+      ", for ",
+      missing.empty() ? "what it relays to others"
+                      : absl::StrJoin(missing, ", "),
+      ends ? ". They have left it by an exception or an optimizer's end, but "
+             "have not called hvdlite::shutdown() or exited"
+           : ". They may be in a long batch of another process set; if not, "
+             "see whether their processes get their cores");
+}
+
+void Liveness::OnLateAtGate(absl::Duration waiting) {
+  const Decision& next = *surroundings_.queue.next();
+  if (!next.arrived_ns.has_value()) return;  // others wait for this rank
+  std::string text = DescribeLateAtGate(waiting);
+  if (next.kind == Decision::Kind::kShutdown &&
+      waiting >= options_.stall_failure) {
+    surroundings_.end_world(text, false);
+  } else {
+    warnings_.push_back(std::move(text));
+  }
+}
+
+// ---- Who has left.
+
+void Liveness::Leave(const std::string& reason) {
+  if (std::exchange(left_, true)) return;
+  wire::Departure departure;
+  departure.set_rank(options_.rank);
+  departure.set_reason(reason);
+  stalls_.OnLeave(now_ns_);
+  OnDeparture(departure);
+  OnAllLeft(0);
+}
+
+// What all ranks have submitted is to run before anybody leaves: all are asked
+// for what they coalesce.
+void Liveness::OnDeparture(const wire::Departure& departure) {
+  if (std::exchange(departing_, true)) return;
+  if (!is_root()) {
+    *surroundings_.to_parent.rest().mutable_departure() = departure;
+    return;
+  }
+  departure_ = departure;
+  stalls_.ProbeInAnyCase();
+  Inspect();
+}
+
+void Liveness::OnReport(int source, const wire::Report& report,
+                        const Situation& situation) {
+  if (report.has_departure()) OnDeparture(report.departure());
+  if (report.all_left()) OnAllLeft(source);
+  for (const wire::Stall& stall : report.stalls()) {
+    stalls_.OnStall(stall, now_ns_);
+  }
+  if (report.explains_all()) AskEverybody(situation);
+  if (report.has_answer()) {
+    stalls_.probe().OnAnswer(surroundings_.tree.children[source - 1].rank,
+                             report.answer());
+  }
+  if (!report.broken().empty()) surroundings_.end_world(report.broken(), false);
+  Inspect();
+}
+
+void Liveness::OnAllLeft(int source) {
+  left_sources_ |= uint64_t{1} << source;
+  const uint64_t all = (uint64_t{2} << surroundings_.tree.children.size()) - 1;
+  if (left_sources_ != all) return;
+  if (is_root()) {
+    Inspect();
+  } else {
+    surroundings_.to_parent.rest().set_all_left(true);
+  }
+}
+
+// ---- Who is missing, and what these are doing.
+
+void Liveness::OnProbe(const wire::Probe& probe) {
+  *surroundings_.to_children.mutable_probe() = probe;
+  stalls_.probe().Begin(probe, surroundings_.table, now_ns_);
+  Inspect();
+}
+
+bool Liveness::Explain(
+    absl::FunctionRef<std::optional<Explanation>()> self,
+    absl::FunctionRef<std::optional<ProcessSample>(int rank)> look,
+    bool waits) {
+  StallProbe& probe = stalls_.probe();
+  if (!probe.is_open()) return false;
+  bool explained = false;
+  if (probe.awaits_explanation()) {
+    if (std::optional<Explanation> explanation = self()) {
+      explained = true;
+      probe.Explain(*std::move(explanation), waits);
+      Inspect();
+    }
+  }
+  for (const int rank : probe.TakeLooks(now_ns_)) {
+    if (const auto sample = look(rank)) probe.OnLook(rank, *sample);
+  }
+  return explained;
+}
+
+void Liveness::AskEverybody(const Situation& situation) {
+  if (situation.over || PhaseIn(situation) == Phase::kEnding) return;
+  if (!is_root()) {
+    surroundings_.to_parent.rest().set_explains_all(true);
+    return;
+  }
+  stalls_.AskEverybody();
+  Inspect();
+}
+
+void Liveness::Conclude(const wire::Answer& answer) {
+  static const std::vector<int> kNoPids;
+  const std::vector<std::string>& hosts = options_.layout->host_names();
+  const std::vector<int>& pids =
+      options_.pids != nullptr ? *options_.pids : kNoPids;
+  if (auto report = stalls_.ReportOfEverybody(answer, hosts, pids)) {
+    warnings_.push_back(*std::move(report));
+  }
+  StallInspector::Verdict verdict =
+      stalls_.Conclude(answer, hosts, pids, now_ns_);
+  if (verdict.message.empty()) return;
+  if (!verdict.fatal) {
+    warnings_.push_back(absl::StrCat(verdict.message, verdict.details));
+    return;
+  }
+  // What all ranks hear stays short.
+  if (!verdict.details.empty()) {
+    warnings_.push_back(absl::StrCat(
+        "what ranks are doing for which the world ends:", verdict.details));
+  }
+  surroundings_.end_world(verdict.message, false);
+}
+
+void Liveness::Inspect() {
+  std::optional<wire::Answer> answer = stalls_.probe().TakeAnswer(now_ns_);
+  if (!is_root()) {
+    if (answer.has_value()) {
+      *surroundings_.to_parent.rest().mutable_answer() = *std::move(answer);
+    }
+    for (wire::Stall& stall : stalls_.TakeStalls(now_ns_)) {
+      *surroundings_.to_parent.rest().add_stalls() = std::move(stall);
+    }
+    return;
+  }
+  if (answer.has_value()) {
+    Conclude(*answer);
+    if (answer->probe() == last_call_) {
+      last_call_answered_ = true;
+      surroundings_.decision_maker.OnDeparture(*departure_);
+    }
+  }
+  const uint64_t all = (uint64_t{2} << surroundings_.tree.children.size()) - 1;
+  if (left_sources_ == all && last_call_answered_) {
+    // An answer might come after the shutdown: it is waited for before.
+    if (!stalls_.probe().is_open()) surroundings_.decision_maker.OnAllLeft();
+    return;
+  }
+  if (auto probe = stalls_.NextProbe(now_ns_); probe.has_value()) {
+    if (departure_.has_value() && !last_call_.has_value()) {
+      last_call_ = probe->number();
+    }
+    OnProbe(*probe);
+  }
+}
+
+std::vector<std::string> Liveness::TakeWarnings() {
+  return std::exchange(warnings_, {});
+}
+
+std::optional<int64_t> Liveness::next_deadline_ns(
+    const Situation& situation) const {
+  if (situation.over) return std::nullopt;
+  const Phase phase = PhaseIn(situation);
+  if (phase != looked_phase_) return look_again_ns_;  // what it watches differs
   const PhaseRule& rule = RuleOf(phase);
   // In the end nobody is asked any more.
   std::optional<int64_t> deadline;

@@ -1,81 +1,28 @@
 // Liveness: who is waited for, since when, and when that is too long.
-// Heartbeat: notices neighbours in the tree that give no sign of life.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
+#include "negotiation/protocol/decision_maker.h"
+#include "negotiation/protocol/decision_queue.h"
+#include "negotiation/protocol/heartbeat.h"
 #include "negotiation/protocol/membership.h"
+#include "negotiation/protocol/messages.pb.h"
+#include "negotiation/protocol/process_look.h"
 #include "negotiation/protocol/stall_inspector.h"
+#include "negotiation/protocol/tensor_table.h"
 #include "negotiation/protocol/tree.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
-
-// While this rank waits for others, a neighbour that was silent for `interval`
-// is pinged, and again every `interval`; any message of it is an answer. One
-// that has not answered for `timeout` is lost: its process is stopped, its host
-// is down, or the link is cut. A rank that is pinged does the same with its
-// other neighbours: so all links are looked at on the way from a rank that
-// waits to wherever the trouble is, and no message is sent while nobody waits.
-//
-// Time in which this rank itself did not look at its messages does not count:
-// the answers may have come in meanwhile. Pure: no I/O, threads or clock.
-class Heartbeat {
- public:
-  struct Options {
-    absl::Duration interval = absl::Seconds(1);
-    absl::Duration timeout = absl::Seconds(30);  // infinite: no heartbeat
-  };
-  Heartbeat(const Options& options, absl::Span<const int> neighbours);
-
-  // Sets the time. Returns a neighbour that is lost, if there is one; each of
-  // them once per timeout.
-  struct Lost {
-    int rank = 0;
-    absl::Duration silent;
-  };
-  std::optional<Lost> Advance(bool waiting, int64_t now_ns);
-
-  // A message of a neighbour has arrived.
-  void OnMessage(int rank, bool is_ping, int64_t now_ns);
-
-  // What to send to a neighbour now, which gets another message in any case if
-  // `sends`.
-  struct Signs {
-    bool ping = false;
-    bool pong = false;
-  };
-  Signs Take(int rank, bool sends);
-
-  // When Advance should be called at the latest; nullopt: no need.
-  std::optional<int64_t> next_deadline_ns() const;
-
- private:
-  struct Neighbour {
-    int rank = 0;
-    bool watched = false;
-    int64_t quiet_since_ns = 0;       // heard of then, or watched from then on
-    std::optional<int64_t> asked_ns;  // first ping that is not answered
-    int64_t last_ping_ns = 0;
-    std::optional<int64_t> pinged_us_ns;  // when its last ping came
-    bool to_ping = false;
-    bool to_answer = false;
-  };
-
-  bool on() const { return options_.timeout < absl::InfiniteDuration(); }
-  // Whether its ping is recent enough to be passed on.
-  bool PassesOn(const Neighbour& neighbour, int64_t now_ns) const;
-  Neighbour* Find(int rank);
-
-  const Options options_;
-  const int64_t interval_ns_;
-  std::vector<Neighbour> neighbours_;
-  int64_t now_ns_ = 0;
-};
 
 // What a rank does, as far as waiting goes. Of several that apply, the last.
 enum class Phase {
@@ -122,43 +69,110 @@ constexpr const PhaseRule& RuleOf(Phase phase) {
 }
 
 // One rank's watch over itself and the others, but for the phase in which it
-// has to be watched from outside (Watchdog). Its parts: Heartbeat for silent
-// neighbours, StallInspector for missing ranks. Pure: no I/O, threads or clock.
+// has to be watched from outside (Watchdog); and who has left. Its parts:
+// Heartbeat for silent neighbours, StallInspector for missing ranks, StallProbe
+// for what these are doing. Pure: no I/O, threads or clock.
 class Liveness {
  public:
   struct Options {
     int rank = 0;
+    std::shared_ptr<const WorldLayout> layout;  // not null
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
-    bool explains = false;  // as StallProbe::Options
     Heartbeat::Options heartbeat;
+    bool explains = false;                         // as StallProbe::Options
+    std::shared_ptr<const std::vector<int>> pids;  // null: not known
   };
-  // `tree` and `membership` outlive this.
-  Liveness(const Options& options, const TreePosition& tree,
-           const Membership& membership);
-
-  struct Findings {
-    std::optional<Heartbeat::Lost> lost;  // a neighbour
-    // How long this rank has been at its gate: once per `stall_warning`, or
-    // `stall_failure` if that is shorter.
-    std::optional<absl::Duration> late_at_gate;
+  // What it looks at, and where it puts what others are to hear; outlives this.
+  struct Surroundings {
+    const TreePosition& tree;
+    const Membership& membership;
+    TensorTable& table;
+    const DecisionQueue& queue;
+    ReportDraft& to_parent;
+    wire::Directive& to_children;
+    DecisionMaker& decision_maker;  // at the root alone
+    // The world is to be aborted. `is_cut_off`: the root's answer would not
+    // come. True: it is.
+    std::function<bool(const std::string& reason, bool is_cut_off)> end_world;
   };
-  // Sets the time, what this rank does, and since when it does so (which counts
-  // at a gate).
-  Findings Advance(Phase phase, int64_t since_ns, int64_t now_ns);
+  Liveness(const Options& options, Surroundings surroundings);
 
-  Heartbeat& heartbeat() { return heartbeat_; }
-  StallInspector& stalls() { return stalls_; }
-  const StallInspector& stalls() const { return stalls_; }
-
+  // What this rank does, but for what it has decided.
+  struct Situation {
+    bool over = false;   // nothing more is to come of anybody
+    bool waits = false;  // for what it has submitted
+    std::optional<int64_t> joining_since_ns;
+  };
+  // Sets the time for what follows, and looks for what takes too long; false if
+  // it is not time for that.
+  bool Advance(const Situation& situation, int64_t now_ns);
   // When Advance should be called at the latest; nullopt: no need.
-  std::optional<int64_t> next_deadline_ns(Phase phase) const;
+  std::optional<int64_t> next_deadline_ns(const Situation& situation) const;
+
+  // Signs of life: of a neighbour's message, and what to add to one.
+  void OnMessage(int from, const wire::Message& message) {
+    heartbeat_.OnMessage(from, message.ping(), now_ns_);
+  }
+  Heartbeat::Signs TakeSigns(int to, bool sends) {
+    return heartbeat_.Take(to, sends);
+  }
+
+  // What a child reports of ranks that have left, and of those that wait.
+  void OnReport(int source, const wire::Report& report,
+                const Situation& situation);
+  // A probe has come from the parent.
+  void OnProbe(const wire::Probe& probe);
+
+  // As Negotiator has them; true: something has happened. `waits`: a thread of
+  // this rank waits for others meanwhile.
+  bool Explain(absl::FunctionRef<std::optional<Explanation>()> self,
+               absl::FunctionRef<std::optional<ProcessSample>(int rank)> look,
+               bool waits);
+  void AskEverybody(const Situation& situation);
+  void Leave(const std::string& reason);
+  std::vector<std::string> TakeWarnings();
+
+  // For what is told of this rank's last deeds: it has submitted the slot's
+  // operation; it is about to forget ids; it has executed a decision.
+  void OnSubmit(const TensorSlot& slot) { stalls_.probe().OnSubmit(slot); }
+  void OnForget() { stalls_.probe().KeepLastName(surroundings_.table); }
+  void OnDone(const std::string& name) {
+    stalls_.probe().OnDone(name, now_ns_);
+  }
 
  private:
+  bool is_root() const { return surroundings_.tree.parent < 0; }
+  Phase PhaseIn(const Situation& situation) const;
+  bool OnLost(const Heartbeat::Lost& lost);
+  // This rank waits at the gate of the next decision for long.
+  void OnLateAtGate(absl::Duration waiting);
+  std::string DescribeLateAtGate(absl::Duration waiting) const;
+  // The subtree's first rank leaves; or every rank of a source has left.
+  void OnDeparture(const wire::Departure& departure);
+  void OnAllLeft(int source);
+  // Passes on what has been found out.
+  void Inspect();
+  // At the root: a probe's answer is complete.
+  void Conclude(const wire::Answer& answer);
+
+  const Options options_;
+  const Surroundings surroundings_;
   const absl::Duration late_after_;
   Heartbeat heartbeat_;
   StallInspector stalls_;
-  int64_t since_ns_ = 0;  // or when this rank was late last
+  int64_t now_ns_ = 0;
+  int64_t since_ns_ = 0;  // at the gate, or when this rank was late last
+  Phase looked_phase_ = Phase::kComputing;  // in Advance()
+  int64_t look_again_ns_ = 0;               // there, at the latest
+  bool left_ = false;
+  uint64_t left_sources_ = 0;  // of which every rank has left
+  bool departing_ = false;     // some rank of the subtree has left
+  // At the root: who left first, before all have told what they coalesce.
+  std::optional<wire::Departure> departure_;
+  std::optional<uint64_t> last_call_;  // the probe that asks for that
+  bool last_call_answered_ = false;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace hvdlite::negotiation

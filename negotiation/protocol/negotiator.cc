@@ -23,16 +23,55 @@ Negotiator::Negotiator(const Options& options)
       tree_(PlaceInTree(options.rank, options.tree_arity, *options.layout)),
       membership_(options.rank, options.layout->world_size(), tree_),
       forgotten_below_(tree_.children.size()),
-      liveness_({.rank = options.rank,
-                 .stall_warning = options.stall_warning,
-                 .stall_failure = options.stall_failure,
-                 .explains = options.explains,
-                 .heartbeat = options.heartbeat},
-                tree_, membership_),
-      gates_(options.rank, tree_, membership_),
+      queue_({.rank = options.rank,
+              .at_gate = options.at_gate,
+              .blocks_before_relaying = options.blocks_before_relaying},
+             tree_, membership_),
       report_(options.min_batch_bytes),
       decision_maker_(membership_, options.fusion_threshold_bytes,
-                      options.min_batch_bytes, options.max_idle_uses) {}
+                      options.min_batch_bytes, options.max_idle_uses),
+      liveness_(
+          {.rank = options.rank,
+           .layout = options.layout,
+           .stall_warning = options.stall_warning,
+           .stall_failure = options.stall_failure,
+           .heartbeat = options.heartbeat,
+           .explains = options.explains,
+           .pids = options.pids},
+          {.tree = tree_,
+           .membership = membership_,
+           .table = table_,
+           .queue = queue_,
+           .to_parent = report_,
+           .to_children = directive_,
+           .decision_maker = decision_maker_,
+           .end_world = [this](const std::string& reason, bool is_cut_off) {
+             is_cut_off ? EndSubtree(reason) : BreakWorld(reason);
+             return over();
+           }}) {}
+
+// ---- Time, and what others want to know.
+
+void Negotiator::Advance(int64_t now_ns) {
+  now_ns_ = now_ns;
+  if (liveness_.Advance(situation(), now_ns)) Touch();
+}
+
+void Negotiator::Explain(
+    absl::FunctionRef<std::optional<Explanation>()> self,
+    absl::FunctionRef<std::optional<ProcessSample>(int rank)> look) {
+  if (liveness_.Explain(self, look, waits_ != Waits::kNot)) Touch();
+}
+
+void Negotiator::AskEverybody() {
+  Touch();
+  liveness_.AskEverybody(situation());
+}
+
+void Negotiator::Leave(const std::string& reason) {
+  Touch();
+  liveness_.Leave(reason);
+}
 
 RankRuns Negotiator::RanksOf(int source, ProcessSetId process_set) const {
   if (source == kSelf) return RankRuns({options_.rank});
@@ -70,7 +109,7 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
     decision.number = last_decision_;
     decision.failed = {token};
     decision.message = DescribeRemoved(request.process_set);
-    decisions_.push_back(std::move(decision));
+    queue_.Push(std::move(decision));
     return;
   }
   const Registration* known =
@@ -82,7 +121,7 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
   slot.token = token;
   slot.submitted_ns = submitted_ns.value_or(now_ns_);
   ++pending_;
-  liveness_.stalls().probe().OnSubmit(slot);
+  liveness_.OnSubmit(slot);
   if (known != nullptr) {
     AddById(slot, *known, kSelf, step);
     if (hint != nullptr) *hint = {known->id, known->version};
@@ -177,30 +216,6 @@ void Negotiator::OnJoined(int rank) {
   }
 }
 
-// What all ranks have submitted is to run before anybody leaves: all are asked
-// for what they coalesce.
-void Negotiator::OnDeparture(const wire::Departure& departure) {
-  if (std::exchange(departing_, true)) return;
-  if (!is_root()) {
-    *report_.rest().mutable_departure() = departure;
-    return;
-  }
-  departure_ = departure;
-  liveness_.stalls().ProbeInAnyCase();
-  InspectStalls();
-}
-
-void Negotiator::OnAllLeft(int source) {
-  left_sources_ |= uint64_t{1} << source;
-  const uint64_t all = (uint64_t{2} << tree_.children.size()) - 1;
-  if (left_sources_ != all) return;
-  if (is_root()) {
-    InspectStalls();
-  } else {
-    report_.rest().set_all_left(true);
-  }
-}
-
 // ---- Messages.
 
 absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
@@ -211,7 +226,7 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
     return ProtocolError(
         absl::StrCat("an unexpected message from rank ", from));
   }
-  liveness_.heartbeat().OnMessage(from, message.ping(), now_ns_);
+  liveness_.OnMessage(from, message);
   if (message.has_directive()) {
     if (from != tree_.parent) {
       return ProtocolError(absl::StrCat("a directive from rank ", from,
@@ -231,28 +246,17 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
         absl::StrCat("an unexpected message from rank ", from));
   }
   // The decisions that they are about have come before them.
-  for (const uint64_t gate : message.gates()) {
-    if (absl::Status status = gates_.OnMessage(from, gate); !status.ok()) {
-      return status;
-    }
-    if (!Gates::HasCounted(gate)) continue;
-    // What this rank has told of it before need not arrive any more.
-    std::erase_if(told_, [&](const Told& told) {
-      return told.gate == gate >> kGateFlagBits;
-    });
-  }
-  return absl::OkStatus();
+  return queue_.OnMessage(from, message);
 }
 
 bool Negotiator::WillComeAtOnce() const {
   const bool one_node = options_.layout->leaders().size() == 1;
   return (waits_ != Waits::kNot || one_node) && tree_.children.empty() &&
-         decisions_.empty() && !running_ &&
-         !membership_.has_joined(options_.rank);
+         queue_.idle() && !membership_.has_joined(options_.rank);
 }
 
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
-  gates_.OnReport(tree_.children[source - 1].rank,
+  queue_.OnReport(tree_.children[source - 1].rank,
                   report.waits_after() > 0
                       ? std::optional(report.waits_after() - 1)
                       : std::nullopt);
@@ -301,18 +305,7 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
       return status;
     }
   }
-  if (report.has_departure()) OnDeparture(report.departure());
-  if (report.all_left()) OnAllLeft(source);
-  for (const wire::Stall& stall : report.stalls()) {
-    liveness_.stalls().OnStall(stall, now_ns_);
-  }
-  if (report.explains_all()) AskEverybody();
-  if (report.has_answer()) {
-    liveness_.stalls().probe().OnAnswer(tree_.children[source - 1].rank,
-                                        report.answer());
-  }
-  if (!report.broken().empty()) BreakWorld(report.broken());
-  InspectStalls();
+  liveness_.OnReport(source, report, situation());
   return absl::OkStatus();
 }
 
@@ -380,7 +373,7 @@ absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   }
   if (directive.decisions_size() > 0) asked_ = false;
   if (directive.awaits_reports()) asked_ = true;
-  if (directive.has_probe()) OnProbe(directive.probe());
+  if (directive.has_probe()) liveness_.OnProbe(directive.probe());
   return absl::OkStatus();
 }
 
@@ -399,18 +392,15 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
   if (!std::exchange(touched_, false)) return {};
   std::vector<Outgoing> outgoing;
   const auto send = [&](int to, wire::Message message) {
-    gates_.TakeOutgoing(to, *message.mutable_gates());
+    queue_.AddNews(to, message);
     const bool sends = message.kind_case() != wire::Message::KIND_NOT_SET ||
                        !message.gates().empty();
-    Heartbeat::Signs signs = liveness_.heartbeat().Take(to, sends);
-    if (shut_down_) signs = {};  // the others may be gone
+    Heartbeat::Signs signs = liveness_.TakeSigns(to, sends);
+    if (queue_.shut_down()) signs = {};  // the others may be gone
     if (!sends && !signs.ping && !signs.pong) return;
     if (signs.ping) message.set_ping(true);
     if (signs.pong) message.set_pong(true);
-    ++handed_out_;
-    for (const uint64_t gate : message.gates()) {
-      told_.push_back({gate >> kGateFlagBits, handed_out_});
-    }
+    queue_.OnSend(message, ++handed_out_);
     outgoing.push_back({to, std::move(message)});
   };
   if (!is_root()) {

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "negotiation/protocol/decision_maker.h"
-#include "negotiation/protocol/gate.h"
+#include "negotiation/protocol/decision_queue.h"
 #include "negotiation/protocol/liveness.h"
 #include "negotiation/protocol/membership.h"
 #include "negotiation/protocol/messages.pb.h"
@@ -25,52 +25,6 @@
 #include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
-
-// Something that this rank does, in the order of the numbers. All ranks get the
-// same decisions, but for the batches of process sets that they are not in.
-struct Decision {
-  enum class Kind {
-    kBatch,             // run the batch
-    kFailure,           // operation `failed` ends with `message`; the world is
-                        // healthy
-    kAddProcessSet,     // `process_set` of `members` begins
-    kRemoveProcessSet,  // it ends; operations `failed` end with `message`
-    kAllJoined,         // all ranks have joined, `last_joined` last
-    kDeparture,         // a rank left: everything pending and later ends with
-                        // `message`
-    kBroken,            // the world is aborted, because of `message`
-    kShutdown,          // all ranks have left: the last decision
-  };
-  // An operation of a batch.
-  struct Tensor {
-    // This rank's; nullopt: this rank has joined, and takes part in `request`
-    // with nothing.
-    std::optional<Token> token;
-    std::shared_ptr<const Request> request;
-    int last_rank = 0;        // who submitted last
-    int64_t lateness_us = 0;  // how long after the first
-  };
-
-  Kind kind = Kind::kBatch;
-  uint64_t number = 0;
-  ProcessSetId process_set = 0;
-  std::vector<Tensor> tensors;  // reduced together, in this order
-  std::vector<Token> absent;    // end without a reduction
-  int participants = 0;         // members that have not joined
-  std::vector<Token> failed;
-  uint32_t next_step = 0;      // of a failure; see Outcome
-  std::vector<int> members;    // of the new process set
-  std::optional<Token> token;  // the operation that asked for it
-  int last_joined = 0;
-  std::string message;
-
-  // This rank meets the other members at a gate before it carries the decision
-  // out, and calls OnDone() afterwards.
-  bool has_gate = false;
-  std::string name;                   // of its first operation, for messages
-  std::optional<int64_t> arrived_ns;  // when it came to the gate
-  uint32_t gate_flags = 0;            // of all members: GateFlags
-};
 
 // One rank's state machine. Inputs are what this rank submits, what it receives
 // and the time; outputs are messages to send and decisions to execute. The
@@ -91,6 +45,9 @@ struct Decision {
 // Operations of a process set wait for its members alone; ranks outside of it
 // pass their readiness on. A rank that has joined (it has no operation pending
 // by then) is not waited for: its parent counts it as ready for everything.
+//
+// Its parts: DecisionQueue keeps what is decided until this rank carries it
+// out; Liveness looks after ranks that are missing, silent or leaving.
 class Negotiator {
  public:
   struct Options {
@@ -114,11 +71,13 @@ class Negotiator {
     // nothing before it left to do: the rank's GateFlags, or nullopt if it is
     // not to come yet (it is asked again). By default: 0.
     std::function<std::optional<uint32_t>(const Decision&)> at_gate;
+    // As if Gates::MayBlock were always true: only to see what becomes of ranks
+    // without that rule.
+    bool blocks_before_relaying = false;
   };
   explicit Negotiator(const Options& options);
   Negotiator(const Negotiator&) = delete;
   Negotiator& operator=(const Negotiator&) = delete;
-  virtual ~Negotiator() = default;
 
   // Sets the time for the inputs that follow, and looks for stalls and for
   // neighbours that give no sign of life.
@@ -180,9 +139,8 @@ class Negotiator {
   // The decision with a gate that NextDecision returned last has been carried
   // out.
   void OnDone() {
-    running_ = false;
     Touch();
-    liveness_.stalls().probe().OnDone(running_name_, now_ns_);
+    liveness_.OnDone(queue_.OnDone());
   }
 
   // At the root: decides what can be decided now. Comes to the gate of the next
@@ -200,7 +158,9 @@ class Negotiator {
   // out, and perhaps more, are with their receivers. What this rank has told
   // others of the gate must be among them, since carrying the decision out may
   // keep it from sending.
-  bool CanBegin(uint64_t delivered = kAllDelivered) const;
+  bool CanBegin(uint64_t delivered = kAllDelivered) const {
+    return queue_.CanBegin(delivered);
+  }
   static constexpr uint64_t kAllDelivered = ~uint64_t{0};
 
   // The next decision if it can be executed now.
@@ -219,7 +179,7 @@ class Negotiator {
   uint64_t handed_out() const { return handed_out_; }
 
   // Warnings to log since the last call (stalls, at the root).
-  std::vector<std::string> TakeWarnings();
+  std::vector<std::string> TakeWarnings() { return liveness_.TakeWarnings(); }
 
   // Somebody waits for this rank or those below it: what is submitted should be
   // taken in at once.
@@ -230,16 +190,13 @@ class Negotiator {
 
   // Decisions are to be executed, or operations of this rank are pending.
   bool has_work() const {
-    return !decisions_.empty() || pending_ > 0 || join_token_.has_value();
+    return queue_.next() != nullptr || waits_for_decisions();
   }
 
   // When Advance should be called at the latest; nullopt: no need.
-  std::optional<int64_t> next_deadline_ns() const;
-
- protected:
-  // As Gates::MayBlock. Overridden only to see what becomes of ranks without
-  // that rule.
-  virtual bool MayBlock(uint64_t number) const;
+  std::optional<int64_t> next_deadline_ns() const {
+    return liveness_.next_deadline_ns(situation());
+  }
 
  private:
   // Sources: this rank, and its children.
@@ -284,9 +241,6 @@ class Negotiator {
   // The children that have not submitted what somebody waits for, as sources.
   uint64_t AwaitedChildren() const;
   void OnJoined(int rank);
-  // The subtree's first rank leaves; or every rank of a source has left.
-  void OnDeparture(const wire::Departure& departure);
-  void OnAllLeft(int source);
 
   // ---- Ids that are forgotten (negotiator_ids.cc).
   void Release(Registration& registration);
@@ -298,31 +252,27 @@ class Negotiator {
   // Frees what nobody below uses any more, and says so.
   void FreeForgotten();
 
-  // ---- The end of the world, and who is missing (negotiator_liveness.cc).
-  void OnProbe(const wire::Probe& probe);
-  void InspectStalls();
-  // At the root: a probe's answer is complete.
-  void Conclude(const wire::Answer& answer);
+  // ---- What the watch over the ranks looks at, and finds.
+  bool waits_for_decisions() const {
+    return pending_ > 0 || join_token_.has_value();
+  }
+  Liveness::Situation situation() const {
+    return {.over = over(),
+            .waits = waits_for_decisions(),
+            .joining_since_ns = join_token_.has_value()
+                                    ? std::optional(join_submitted_ns_)
+                                    : std::nullopt};
+  }
+  // Nothing more is to come of anybody.
+  bool over() const { return queue_.shut_down() || abort_reason_.has_value(); }
   void BreakWorld(const std::string& reason);
   // The same, where the root's answer would not come: this rank and those below
   // do not wait for it.
   void EndSubtree(const std::string& reason);
-  void OnLost(const Heartbeat::Lost& lost);
-  Phase phase() const;
-  // "rank 3 (host)".
-  std::string NameOfRank(int rank) const;
-  // This rank waits at the gate of the next decision for long.
-  void OnLateAtGate(absl::Duration waiting);
-  std::string DescribeLateAtGate(absl::Duration waiting) const;
-  // Nothing more is to come of anybody.
-  bool over() const { return shut_down_ || abort_reason_.has_value(); }
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
   void ComeToGate();
   void Decide(wire::Decision decision);
-  void OpenGate(Decision& decision, bool counts_on_waiting = false);
-  // Whether this rank has nothing left to do for that gate or an earlier one.
-  bool HasNothingLeft(uint64_t number, uint64_t delivered) const;
   absl::Status Apply(const wire::Decision& decision);
   absl::Status ApplyBatch(const wire::Batch& batch, Decision decision);
   absl::Status Register(
@@ -355,33 +305,15 @@ class Negotiator {
   };
   std::deque<Forgotten> forgotten_;
   std::vector<uint64_t> forgotten_below_;
-  Liveness liveness_;
   int pending_ = 0;  // operations of this rank without a decision
   std::optional<Token> join_token_;
   int64_t join_submitted_ns_ = 0;
-  bool left_ = false;
-  uint64_t left_sources_ = 0;  // of which every rank has left
-  bool departing_ = false;     // some rank of the subtree has left
-  // At the root: who left first, before all have told what they coalesce.
-  std::optional<wire::Departure> departure_;
-  std::optional<uint64_t> last_call_;  // the probe that asks for that
-  bool last_call_answered_ = false;
   bool abandoned_ = false;  // a rank left or the world broke
   bool broken_ = false;     // at the root: decided
-  bool shut_down_ = false;  // all ranks have left
   std::optional<std::string> abort_reason_;
   uint64_t last_decision_ = 0;
-  std::deque<Decision> decisions_;  // to be executed
-  bool running_ = false;            // a decision with a gate is being executed
-  std::string running_name_;        // its first operation
-  Gates gates_;
+  DecisionQueue queue_;      // of what is to be executed
   uint64_t handed_out_ = 0;  // messages
-  // What was told of which gate in which message, until it is delivered.
-  struct Told {
-    uint64_t gate = 0;
-    uint64_t message = 0;
-  };
-  std::vector<Told> told_;
   bool cut_off_ = false;  // whatever the parent may still say does not count
   ReportDraft report_;    // to the parent
   // Urgent, and not passed on yet.
@@ -395,11 +327,9 @@ class Negotiator {
   // Something has happened since TakeOutgoing(); nothing since Plan().
   bool touched_ = true;
   bool planned_ = false;
-  Phase looked_phase_ = Phase::kComputing;  // in Advance()
-  int64_t look_again_ns_ = 0;               // there, at the latest
-  std::vector<std::string> warnings_;
 
   DecisionMaker decision_maker_;  // used at the root alone
+  Liveness liveness_;             // looks at most of the above
 };
 
 }  // namespace hvdlite::negotiation

@@ -15,7 +15,7 @@ bool Negotiator::Plan() {
   ComeToGate();
   if (planned_) return touched_;
   if (is_root() && !abort_reason_.has_value()) {
-    const bool idle = decisions_.empty() && !running_;
+    const bool idle = queue_.idle();
     for (wire::Decision& decision : decision_maker_.Next(idle)) {
       Decide(std::move(decision));
     }
@@ -33,62 +33,20 @@ bool Negotiator::Plan() {
 }
 
 void Negotiator::ComeToGate() {
-  if (running_ || decisions_.empty()) return;
-  Decision& next = decisions_.front();
-  if (!next.has_gate || next.arrived_ns.has_value()) return;
-  const std::optional<uint32_t> flags =
-      options_.at_gate ? options_.at_gate(next) : 0;
-  if (!flags.has_value()) return;
+  const DecisionQueue::Arrival arrival = queue_.ComeToGate(now_ns_);
+  if (arrival == DecisionQueue::Arrival::kNone) return;
   Touch();
-  next.arrived_ns = now_ns_;
-  if (!gates_.Arrive(next.number, *flags)) {
-    Abort(absl::StrCat("it has no memory left to take part in '", next.name,
-                       "'"));
+  if (arrival == DecisionQueue::Arrival::kTooLate) {
+    Abort(absl::StrCat("it has no memory left to take part in '",
+                       queue_.next()->name, "'"));
   }
-}
-
-bool Negotiator::CanBegin(uint64_t delivered) const {
-  return !decisions_.empty() && !running_ &&
-         (!decisions_.front().has_gate ||
-          (gates_.Passed(decisions_.front().number).has_value() &&
-           HasNothingLeft(decisions_.front().number, delivered)));
-}
-
-bool Negotiator::MayBlock(uint64_t number) const {
-  return gates_.MayBlock(number);
-}
-
-bool Negotiator::HasNothingLeft(uint64_t number, uint64_t delivered) const {
-  return MayBlock(number) &&
-         std::none_of(told_.begin(), told_.end(), [&](const Told& told) {
-           return told.gate <= number && told.message > delivered;
-         });
 }
 
 std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
-  if (decisions_.empty() && told_.empty()) return std::nullopt;
-  std::erase_if(told_,
-                [&](const Told& told) { return told.message <= delivered; });
-  if (!CanBegin(delivered)) return std::nullopt;
-  Decision decision = std::move(decisions_.front());
-  decisions_.pop_front();
-  shut_down_ = decision.kind == Decision::Kind::kShutdown;
-  if (decision.has_gate) {
-    decision.gate_flags = gates_.Passed(decision.number).value_or(0);
-    gates_.Close(decision.number);
-    running_ = true;
-    running_name_ = decision.name;
-  } else {
-    Touch();  // the root may be idle now: no OnDone() will say so
-  }
+  std::optional<Decision> decision = queue_.Begin(delivered);
+  // The root may be idle now: no OnDone() will say so.
+  if (decision.has_value() && !decision->has_gate) Touch();
   return decision;
-}
-
-// This rank, if it is a member, is to meet the others before it carries the
-// decision out; if not, it may have to relay.
-void Negotiator::OpenGate(Decision& decision, bool counts_on_waiting) {
-  gates_.Open(decision.number, decision.process_set, counts_on_waiting);
-  decision.has_gate = membership_.IsMember(decision.process_set, options_.rank);
 }
 
 void Negotiator::Decide(wire::Decision decision) {
@@ -132,24 +90,18 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
       decision.kind = Decision::Kind::kBroken;
       decision.message = message.broken();
       abort_reason_ = message.broken();
-      // Nobody meets at a gate any more; what others may be in still begins.
-      gates_.Abandon();
-      std::erase_if(decisions_, [&](const Decision& waiting) {
-        return waiting.has_gate &&
-               !(gates_.OthersMayBegin(waiting.number) &&
-                 HasNothingLeft(waiting.number, /*delivered=*/0));
-      });
+      queue_.Abandon();
       AbandonPending();
       break;
     case wire::Decision::kShutdown:
       decision.kind = Decision::Kind::kShutdown;
       decision.name = "shutdown()";
-      OpenGate(decision);
+      queue_.OpenGate(decision);
       break;
     case wire::Decision::KIND_NOT_SET:
       return ProtocolError("a decision of an unknown kind");
   }
-  decisions_.push_back(std::move(decision));
+  queue_.Push(std::move(decision));
   return absl::OkStatus();
 }
 
@@ -260,8 +212,8 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     return ProtocolError("a batch with a tensor that is not pending");
   }
   // Who waits in vain inside a node's reduction hears of the world's end there.
-  OpenGate(decision, counts_waiting_leaves);
-  if (member) decisions_.push_back(std::move(decision));
+  queue_.OpenGate(decision, counts_waiting_leaves);
+  if (member) queue_.Push(std::move(decision));
   JoinIfIdle();
   return absl::OkStatus();
 }
@@ -288,7 +240,7 @@ absl::Status Negotiator::ApplyFailure(const wire::Failure& failure,
   const std::optional<Token> token = EndInstance(failure.name());
   if (token.has_value()) {
     decision.failed = {*token};
-    decisions_.push_back(std::move(decision));
+    queue_.Push(std::move(decision));
   }
   JoinIfIdle();
   return absl::OkStatus();
@@ -313,8 +265,8 @@ absl::Status Negotiator::ApplyAdded(const wire::AddedProcessSet& added,
   decision.name = added.name();
   decision.token = EndInstance(added.name());
   membership_.Add(added.process_set(), decision.members);
-  OpenGate(decision);
-  decisions_.push_back(std::move(decision));
+  queue_.OpenGate(decision);
+  queue_.Push(std::move(decision));
   JoinIfIdle();
   return absl::OkStatus();
 }
@@ -337,11 +289,11 @@ absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
       !status.ok()) {
     return status;
   }
-  OpenGate(decision);
+  queue_.OpenGate(decision);
   membership_.Remove(removed.process_set());
   decision.name = removed.name();
   decision.token = EndInstance(removed.name());
-  decisions_.push_back(std::move(decision));
+  queue_.Push(std::move(decision));
   JoinIfIdle();
   return absl::OkStatus();
 }
@@ -353,12 +305,10 @@ absl::Status Negotiator::ApplyDeparture(const wire::Departure& departure,
     return ProtocolError("a departure of a rank that does not exist");
   }
   decision.kind = Decision::Kind::kDeparture;
-  decision.message =
-      absl::StrCat("rank ", departure.rank(), " (",
-                   options_.layout->host_names()[departure.rank()],
-                   ") has left the world: ", departure.reason());
+  decision.message = absl::StrCat(options_.layout->NameOf(departure.rank()),
+                                  " has left the world: ", departure.reason());
   AbandonPending();
-  decisions_.push_back(std::move(decision));
+  queue_.Push(std::move(decision));
   return absl::OkStatus();
 }
 
@@ -375,6 +325,50 @@ void Negotiator::AbandonPending() {
   for (TensorSlot* slot : table_.All()) slot->token.reset();
   pending_ = 0;
   join_token_.reset();
+}
+
+// ---- The end of the world.
+
+void Negotiator::Abort(const std::string& reason) {
+  Touch();
+  EndSubtree(absl::StrCat(options_.layout->NameOf(options_.rank),
+                          " cannot go on: ", reason));
+}
+
+std::vector<Negotiator::Outgoing> Negotiator::AbortMessages(
+    const std::string& reason) const {
+  std::vector<Outgoing> messages;
+  if (!is_root()) {
+    Outgoing& to_parent = messages.emplace_back();
+    to_parent.to = tree_.parent;
+    to_parent.message.set_allocated_report(new wire::Report);
+    to_parent.message.mutable_report()->set_broken(reason);
+  }
+  for (const TreePosition::Child& child : tree_.children) {
+    Outgoing& to_child = messages.emplace_back();
+    to_child.to = child.rank;
+    to_child.message.set_allocated_directive(new wire::Directive);
+    to_child.message.mutable_directive()->add_decisions()->set_broken(reason);
+  }
+  return messages;
+}
+
+void Negotiator::EndSubtree(const std::string& reason) {
+  BreakWorld(reason);
+  if (is_root() || std::exchange(cut_off_, true)) return;
+  wire::Decision decision;
+  decision.set_broken(reason);
+  Decide(std::move(decision));
+}
+
+void Negotiator::BreakWorld(const std::string& reason) {
+  if (!is_root()) {
+    report_.rest().set_broken(reason);
+  } else if (!std::exchange(broken_, true)) {
+    wire::Decision decision;
+    decision.set_broken(reason);
+    Decide(std::move(decision));
+  }
 }
 
 }  // namespace hvdlite::negotiation

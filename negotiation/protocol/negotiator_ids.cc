@@ -77,7 +77,7 @@ void Negotiator::Release(Registration& registration) {
 
 absl::Status Negotiator::Forget(const std::vector<uint32_t>& ids) {
   if (ids.empty()) return absl::OkStatus();
-  liveness_.stalls().probe().KeepLastName(table_);
+  liveness_.OnForget();
   for (const uint32_t id : ids) {
     Registration* const registration = table_.FindById(id);
     if (registration == nullptr || registration->slot == nullptr) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace hvdlite::negotiation {
 namespace {
 
@@ -59,6 +61,10 @@ WorldLayout::WorldLayout(std::vector<int> host_of_rank,
     local_rank_.push_back(static_cast<int>(local.size()));
     local.push_back(rank);
   }
+}
+
+std::string WorldLayout::NameOf(int rank) const {
+  return absl::StrCat("rank ", rank, " (", host_names_[rank], ")");
 }
 
 absl::Span<const int> WorldLayout::RanksOnHostOf(int rank) const {

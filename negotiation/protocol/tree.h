@@ -23,6 +23,8 @@ class WorldLayout {
   int world_size() const { return static_cast<int>(host_of_rank_.size()); }
   // Per rank.
   const std::vector<std::string>& host_names() const { return host_names_; }
+  // "rank 3 (host)".
+  std::string NameOf(int rank) const;
 
   // Ranks on the host of `rank`, ascending.
   absl::Span<const int> RanksOnHostOf(int rank) const;

@@ -20,13 +20,11 @@ ModelWorld::ModelWorld(const Options& options)
   negotiator.max_idle_uses = options.max_idle_uses;
   negotiator.heartbeat = {.interval = kTick, .timeout = 3 * kTick};
   negotiator.stall_warning = absl::InfiniteDuration();  // says nothing new
+  negotiator.blocks_before_relaying = options.blocks_before_relaying;
   for (int rank = 0; rank < options.size; ++rank) {
     negotiator.rank = rank;
     Rank& state = ranks_[static_cast<size_t>(rank)];
-    state.negotiator =
-        options.blocks_before_relaying
-            ? std::make_unique<BlocksBeforeRelaying>(negotiator)
-            : std::make_unique<negotiation::Negotiator>(negotiator);
+    state.negotiator = std::make_unique<negotiation::Negotiator>(negotiator);
     state.negotiator->set_waits(options.leaves_wait
                                     ? negotiation::Negotiator::Waits::kLonger
                                     : negotiation::Negotiator::Waits::kNot);

@@ -111,14 +111,6 @@ class ModelWorld {
   static constexpr int kWatchdogTicks = 5;
   static constexpr int64_t kCellBytes = 56;
 
-  class BlocksBeforeRelaying : public negotiation::Negotiator {
-   public:
-    using Negotiator::Negotiator;
-
-   private:
-    bool MayBlock(uint64_t) const override { return true; }
-  };
-
   struct Rank {
     std::unique_ptr<negotiation::Negotiator> negotiator;
     size_t submitted = 0;  // of its program

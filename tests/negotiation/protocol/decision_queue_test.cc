@@ -1,0 +1,120 @@
+#include "negotiation/protocol/decision_queue.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using Arrival = DecisionQueue::Arrival;
+
+// Rank 0, and its child 1.
+class DecisionQueueTest : public ::testing::Test {
+ protected:
+  struct Rank {
+    explicit Rank(int rank)
+        : tree(PlaceInTree(rank, 8, WorldLayout({0, 0}))),
+          membership(rank, 2, tree),
+          queue({.rank = rank,
+                 .at_gate = [this](const Decision&) { return flags; }},
+                tree, membership) {}
+    TreePosition tree;
+    Membership membership;
+    std::optional<uint32_t> flags = 0;  // nullopt: it is not to come yet
+    DecisionQueue queue;
+    uint64_t sent = 0;
+  };
+
+  static Decision Failure(uint64_t number) {
+    Decision failure;
+    failure.kind = Decision::Kind::kFailure;
+    failure.number = number;
+    return failure;
+  }
+
+  static void PushBatch(Rank& rank, uint64_t number) {
+    Decision batch;
+    batch.number = number;
+    batch.name = "x";
+    rank.queue.OpenGate(batch);
+    rank.queue.Push(std::move(batch));
+  }
+
+  // What there is to tell arrives; false: there is nothing.
+  static bool Tell(Rank& from, Rank& to, int from_rank, int to_rank) {
+    wire::Message message;
+    from.queue.AddNews(to_rank, message);
+    if (message.gates().empty()) return false;
+    from.queue.OnSend(message, ++from.sent);
+    EXPECT_TRUE(to.queue.OnMessage(from_rank, message).ok());
+    return true;
+  }
+
+  Rank root_{0};
+  Rank leaf_{1};
+};
+
+TEST_F(DecisionQueueTest, WhatHasNoGateBeginsInItsTurn) {
+  root_.queue.Push(Failure(1));
+  PushBatch(root_, 2);
+  EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kNone) << "not its turn";
+  ASSERT_EQ(root_.queue.Begin(0)->number, 1);
+  EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kAtGate);
+  EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kNone) << "it is there";
+  EXPECT_FALSE(root_.queue.Begin(0).has_value()) << "the leaf is missing";
+  EXPECT_EQ(root_.queue.Missing(), std::vector<int>({1}));
+}
+
+TEST_F(DecisionQueueTest, BeginsOnceAllAreThereAndHaveBeenTold) {
+  PushBatch(root_, 1);
+  PushBatch(leaf_, 1);
+  ASSERT_EQ(root_.queue.ComeToGate(5), Arrival::kAtGate);
+  ASSERT_EQ(leaf_.queue.ComeToGate(6), Arrival::kAtGate);
+  ASSERT_TRUE(Tell(root_, leaf_, 0, 1));
+  ASSERT_TRUE(Tell(leaf_, root_, 1, 0));
+  EXPECT_FALSE(root_.queue.CanBegin(/*delivered=*/0))
+      << "the leaf may not have heard of it";
+  const std::optional<Decision> batch = root_.queue.Begin(/*delivered=*/1);
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_EQ(batch->arrived_ns, 5);
+  EXPECT_TRUE(root_.queue.runs());
+  EXPECT_EQ(root_.queue.OnDone(), "x");
+  EXPECT_TRUE(root_.queue.idle());
+}
+
+TEST_F(DecisionQueueTest, OneWithAGateRunsAtATime) {
+  for (Rank* rank : {&root_, &leaf_}) {
+    PushBatch(*rank, 1);
+    rank->queue.ComeToGate(0);
+  }
+  Tell(leaf_, root_, 1, 0);
+  Tell(root_, leaf_, 0, 1);
+  ASSERT_TRUE(root_.queue.Begin(1).has_value());
+  root_.queue.Push(Failure(2));
+  EXPECT_FALSE(root_.queue.Begin(1).has_value());
+  root_.queue.OnDone();
+  EXPECT_TRUE(root_.queue.Begin(1).has_value());
+}
+
+TEST_F(DecisionQueueTest, WhoIsNotToComeYetIsAskedAgain) {
+  PushBatch(root_, 1);
+  root_.flags = std::nullopt;
+  EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kNone);
+  root_.flags = 0;
+  EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kAtGate);
+}
+
+TEST_F(DecisionQueueTest, AnAbortDropsWhatNobodyCanBeIn) {
+  PushBatch(root_, 1);
+  root_.queue.Push(Failure(2));
+  root_.queue.Abandon();
+  ASSERT_NE(root_.queue.next(), nullptr);
+  EXPECT_EQ(root_.queue.next()->number, 2);
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation
