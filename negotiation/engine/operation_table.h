@@ -18,12 +18,12 @@
 #include "base/mutex.h"
 #include "collective/communicator.h"
 #include "collective/topology.h"
+#include "hvdlite/config.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/protocol/process_look.h"
 #include "timeline/record/trace_event.h"
 #include "timeline/record/trace_recorder.h"
-#include "hvdlite/config.h"
 
 namespace hvdlite::negotiation {
 
