@@ -23,7 +23,7 @@ struct EndNote {
 
 // Names the descriptor below to the rank's process.
 inline constexpr char kEndNoteVariable[] = "HVDLITE_END_NOTE_FD";
-// Names the pipe of timeline/step_report.h to it.
+// Names the pipe of timeline/diagnose/step_report.h to it.
 inline constexpr char kStepReportVariable[] = "HVDLITE_STEP_REPORT_FD";
 
 // For who runs the rank: what the rank, which inherits the descriptor, writes

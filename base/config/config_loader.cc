@@ -506,16 +506,6 @@ std::vector<ConfigOption> ConfigOptions() {
   return options;
 }
 
-std::string ConfigHelp() {
-  std::string help;
-  for (const ConfigOption& option : ConfigOptions()) {
-    absl::StrAppend(
-        &help, absl::StrFormat("%-34s %s (%s; default '%s')\n", option.variable,
-                               option.help, option.accepted, option.fallback));
-  }
-  return help;
-}
-
 std::string DescribeConfig(const Config& config) {
   std::string lines;
   for (const ConfigValue& value : ConfigValues(config)) {

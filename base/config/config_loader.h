@@ -64,8 +64,4 @@ std::vector<ConfigOption> ConfigOptions();
 // Config::describe().
 std::string DescribeConfig(const Config& config);
 
-// One line per option and variable, for help texts: variable, what is accepted,
-// default, meaning.
-std::string ConfigHelp();
-
 }  // namespace hvdlite

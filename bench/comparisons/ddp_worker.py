@@ -1,4 +1,4 @@
-"""One process of PyTorch's distributed data-parallel training over Gloo, for bench/peers.
+"""One process of PyTorch's distributed data-parallel training over Gloo, for `bench/compare peers`.
 
 usage: ddp_worker.py RANK RANKS SCRATCH PLAN
 PLAN is a JSON file: workloads (lists of elements by name), rounds, warmup, operations. What

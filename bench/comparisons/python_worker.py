@@ -1,4 +1,4 @@
-"""Trains the trainers' models with PyTorch in Python, for bench/trainers.
+"""Trains the trainers' models with PyTorch in Python, for `bench/compare trainers`.
 
 usage: python_worker.py MODEL BATCH_SIZE LENGTH STEPS WARMUP
 MODEL: resnet50 (images of LENGTH x LENGTH) or pssp (proteins of LENGTH residues). Prints

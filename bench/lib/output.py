@@ -21,15 +21,18 @@ def add_overwrite(parser):
                         help="replace output files that exist; without it they are refused")
 
 
-def require_new(parser, flag, path, overwrite):
+def require_new(parser, flag, path, overwrite, inputs=()):
     """Before the work: ends with an error of `parser`, an argparse.ArgumentParser, if `path`, which `flag`
-    names, may not be written."""
+    names, may not be written: since it exists, or is one of `inputs`, whatever its name."""
     if not path or _is_stream(path):
         return
     problem = ""
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         problem = "it is a directory"
+    elif os.path.exists(path) and any(each and os.path.exists(each) and os.path.samefile(each, path)
+                                      for each in inputs):
+        problem = "it is read, too; name another file"
     elif os.path.lexists(path) and not overwrite:
         problem = "it exists; --overwrite replaces it, or name another file"
     elif not os.access(folder, os.W_OK):

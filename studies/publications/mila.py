@@ -246,6 +246,6 @@ original's. The longer profile `baselines` is `studies/bench_jobs/published.json
     ),
     notes="""\
 From the rows of the published table `bench_report` reproduces its verdict: deviation quantile 1.1458 %, performance
-+0.2129 (`tests/trainers/benchmark/run_comparison_test.cc`).""",
++0.2129 (`tests/studies/bench_report_test.py`).""",
     data="`pictures/train` and `pictures/val`: ImageNet's folders of classes, of which the loader reads the first. "
          "`val` is not read, but must have at least one class with one picture.")

@@ -3,6 +3,7 @@ training benchmarks does (github.com/mila-iqia/training, milabench/report/report
 
 import json
 import math
+import os
 import pathlib
 import statistics
 
@@ -16,9 +17,13 @@ class Wrong(Exception):
     """Input that cannot be used; str() names the file and says what was expected."""
 
 
+def _refuse_constant(name):
+    raise ValueError(f"{name} is no number of JSON")
+
+
 def read_json(file, expected):
     try:
-        return json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
+        return json.loads(pathlib.Path(file).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         raise Wrong(f"cannot read '{file}': {error.strerror}; expected {expected}") from error
     except ValueError as error:
@@ -52,9 +57,14 @@ def _read_report(where, report):
     if not isinstance(completed, bool):
         raise Wrong(f"{where} has completed = {json.dumps(completed)}; expected true or false")
     failure = ""
+    losses = report.get("batch_loss") or []
+    if not isinstance(losses, list):
+        raise Wrong(f"{where} has batch_loss = {json.dumps(losses)[:40]}; expected a list of numbers")
     if not completed:
-        failure = str(report.get("failure", "it did not complete"))
-    elif None in report.get("batch_loss", []):
+        failure = report.get("failure", "it did not complete")
+        if not isinstance(failure, str):
+            raise Wrong(f"{where} has failure = {json.dumps(failure)[:40]}; expected a text")
+    elif None in losses:
         failure = "a loss is not finite"
     item = report.get("train_item")
     speed = item.get("avg") if isinstance(item, dict) else None
@@ -66,17 +76,20 @@ def _read_report(where, report):
 def read_run(folder):
     """The reports in the files *.json below `folder`, in the order of the files' names."""
     expected = "a list of benchmark reports"
-    if not pathlib.Path(folder).is_dir():
-        raise Wrong(f"cannot read the run's folder '{folder}': no such directory")
+    def refuse(error):
+        raise Wrong(f"cannot read the run's folder '{error.filename}': {error.strerror}") from error
+
+    files = [pathlib.Path(where) / name for where, _, names in os.walk(folder, onerror=refuse)
+             for name in names if name.endswith(".json")]
+    if not files:
+        raise Wrong(f"no *.json in '{folder}'; expected the reports of one run")
     reports = []
-    for file in sorted(pathlib.Path(folder).rglob("*.json")):
+    for file in sorted(files):
         found = read_json(file, expected)
         if not isinstance(found, list):
             raise Wrong(f"'{file}' holds {json.dumps(found)[:40]}; expected {expected}")
         reports += [{**_read_report(f"report {index} of '{file}'", report), "file": file}
                     for index, report in enumerate(found)]
-    if not reports:
-        raise Wrong(f"no report in a *.json of '{folder}'; expected those of one run")
     return reports
 
 

@@ -260,16 +260,6 @@ TEST(ConfigTest, ValuesOfTheProgramAreChecked) {
               HasSubstr("auto, mpi, single"));
 }
 
-TEST(ConfigTest, HelpNamesEveryVariable) {
-  for (const ConfigValue& value : ConfigValues(Config())) {
-    std::string variable = "HVDLITE_" + value.name;
-    for (char& letter : variable) {
-      letter = static_cast<char>(std::toupper(letter));
-    }
-    EXPECT_THAT(ConfigHelp(), HasSubstr(variable + " "));
-  }
-}
-
 TEST(ConfigTest, SizesOfVirtualNodesAreParsed) {
   EXPECT_EQ(*ParseVirtualNodes("2,1"), (std::vector<int>{2, 1}));
   EXPECT_TRUE(ParseVirtualNodes("")->empty());

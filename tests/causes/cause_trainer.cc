@@ -1,5 +1,5 @@
 // cause_trainer: trains a small network, slowed down on purpose by one known
-// cause, to see whether timeline_viewer finds it. Run by cause_bench.
+// cause, to see whether timeline_viewer finds it. Run by tests/causes/causes.
 #include <hvdlite/hvdlite.h>
 #include <sys/mman.h>
 #include <torch/torch.h>

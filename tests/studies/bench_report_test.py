@@ -172,6 +172,22 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((found["performance"], found["benchmarks"][0]["diff"]), (-0.5, -0.5))
         self.assertIn("--overwrite", self.bench_report("--json", file, *runs).stderr)
         self.assertEqual(self.bench_report("--json", file, "--overwrite", *runs).returncode, 0)
+        done = self.bench_report("--json", target, "--target", target, "--overwrite", *runs)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("it is read, too", done.stderr)
+        self.assertEqual(json.loads(target.read_text()), {"a": 32})
+
+    def test_a_file_that_cannot_be_written_is_no_verdict(self):
+        runs = [self.run_of(f"run{index}", [report(speed=16)]) for index in range(4)]
+        done = self.bench_report("--json", "/dev/full", *runs)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("No space left", done.stderr)
+
+    def test_a_run_without_benchmarks_does_not_pass(self):
+        runs = [self.run_of(f"run{index}", [report(speed=16)] if index < 4 else []) for index in range(5)]
+        done = self.bench_report(*runs)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Missing: a is missing in run 5", done.stdout)
 
     def test_bad_input_is_named_with_what_was_expected(self):
         for text, *expected in (
@@ -180,7 +196,8 @@ class CommandTest(unittest.TestCase):
                 ([{"name": "a"}], "has no unique_id"), ([{"name": "a", "unique_id": "1"}], "has no version"),
                 ([report(speed=0)], "has 0 as train_item.avg"), ([report(train_item=5)], "train_item.avg"),
                 ([report(speed=None)], "has null as train_item.avg"), ([report(completed="yes")], "true or false"),
-                ([], "no report in")):
+                ([report(batch_loss=5)], "has batch_loss = 5"), ([report(completed=False, failure=5)], "failure = 5"),
+                ("[NaN]", "NaN is no number of JSON")):
             with self.subTest(text=text):
                 with self.assertRaises(verdict.Wrong) as raised:
                     verdict.read_run(self.run_of("bad", text))
@@ -195,10 +212,10 @@ class CommandTest(unittest.TestCase):
         self.assertIn("nowhere", done.stderr)
 
     def test_failures_that_reports_tell_of(self):
-        run = self.run_of("run", [report(batch_loss=[0.5, None]), report(completed=False),
+        run = self.run_of("run", [report(batch_loss=[0.5, None]), report(batch_loss=None), report(completed=False),
                                   report(completed=False, failure="the loss of batch 3 is not finite")])
         self.assertEqual([one["failure"] for one in verdict.read_run(run)], [
-            "a loss is not finite", "it did not complete", "the loss of batch 3 is not finite"])
+            "a loss is not finite", "", "it did not complete", "the loss of batch 3 is not finite"])
 
 
 if __name__ == "__main__":

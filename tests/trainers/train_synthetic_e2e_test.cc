@@ -248,6 +248,16 @@ TEST_F(InstancesTest, EachMayHaveItsShareOfTheMemoryAndASignalEndsThemAll) {
                                           "stopped after ")));
 }
 
+TEST_F(InstancesTest, AreRefusedOnTwoRanksWithOneMessage) {
+  const Finished run = RunCommand(OnRanks(2, kMlp + "--instances 2"));
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  // By a variable of Open MPI's, or of MPICH's.
+  EXPECT_EQ(CountOccurrences(run.output, "(OMPI_COMM_WORLD_SIZE)") +
+                CountOccurrences(run.output, "(PMI_SIZE)"),
+            1)
+      << run.output;
+}
+
 TEST_F(InstancesTest, MoreThanCpusAreRefusedNamingBoth) {
   const Finished run = RunCommand(kTrain + "--instances 100000");
   EXPECT_EQ(run.exit_code, 2) << run.output;

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/charconv.h"
 #include "absl/strings/numbers.h"
 
 namespace hvdlite::timeline {
@@ -44,13 +45,11 @@ void AppendCharacter(uint32_t c, std::string* text) {
   append(0x80 | (c & 0x3f));
 }
 
-// Infinite: it does not fit.
+// Infinite or 0 where it does not fit.
 double RealOf(absl::string_view digits) {
   double real = 0;
-  const auto end = digits.data() + digits.size();
-  return std::from_chars(digits.data(), end, real).ec == std::errc()
-             ? real
-             : std::numeric_limits<double>::infinity();
+  absl::from_chars(digits.data(), digits.data() + digits.size(), real);
+  return real;
 }
 
 }  // namespace

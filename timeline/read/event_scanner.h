@@ -37,7 +37,10 @@ class EventScanner {
   bool Event(ParsedEvent* event);
 
   // Any value, whatever it says.
-  bool Skip() { return Skip(/*depth=*/0); }
+  bool Skip() {
+    decoded_.clear();
+    return Skip(/*depth=*/0);
+  }
 
   // A text.
   bool Text(absl::string_view* text);
@@ -73,7 +76,7 @@ class EventScanner {
   const char* const begin_;
   const char* at_;
   const char* const end_;
-  std::deque<std::string> decoded_;              // texts of the event
+  std::deque<std::string> decoded_;  // texts since it or Skip() began
   std::map<std::string, int64_t> text_numbers_;  // of texts for numbers
 };
 

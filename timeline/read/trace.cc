@@ -18,10 +18,4 @@ const SliceDetails& Trace::DetailsOf(const TraceSlice& slice) const {
                            : details[static_cast<size_t>(slice.details)];
 }
 
-std::optional<size_t> Trace::FindName(absl::string_view name) const {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<size_t>(found - names.begin());
-}
-
 }  // namespace hvdlite::timeline

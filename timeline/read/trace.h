@@ -84,8 +84,6 @@ struct Trace {
   }
   // All -1 if it has none.
   const SliceDetails& DetailsOf(const TraceSlice& slice) const;
-  // Index of `name` in names; nullopt: nothing is called so.
-  std::optional<size_t> FindName(absl::string_view name) const;
 };
 
 }  // namespace hvdlite::timeline

@@ -37,7 +37,9 @@ absl::StatusOr<std::vector<bool>> AgreeOnSparse(
 // all ranks, in step `step`. InvalidArgument on all ranks where one of them
 // `refuses` its gradients, or where they are in different steps; then `step` is
 // the one to go on with. Operations of the public API are made here, one after
-// the other.
+// the other. After any error `gradients` are as they were, or unspecified; the
+// caller keeps those of its parameters, so that a repeated sum counts none
+// twice.
 absl::Status ReduceSparse(const SparseReduction& reduction, bool refuses,
                           std::vector<SparseGradient>& gradients,
                           uint32_t& step);

@@ -84,7 +84,16 @@ class CommandTest(unittest.TestCase):
         self.assertEqual([point["nodes"] for point in column["points"] if point["fitted"]], [1, 8])
         self.assertEqual([name for name, one in column["parameters"].items() if one["fitted"]],
                          ["image-ms", "starved-share"])
-        self.refuse(["fit", TABLE, "--json", path], path, "--overwrite")
+
+    def test_output_files_that_exist_or_are_read_are_refused(self):
+        table = self.write("table.json", "{}")
+        for command in (["fit", table], ["predict", table]):
+            for flag in ("--json", "--svg"):
+                with self.subTest(command=command, flag=flag):
+                    path = self.write("earlier", "earlier")
+                    self.refuse([*command, flag, path], path, "--overwrite")
+                    self.refuse([*command, flag, table, "--overwrite"], "it is read, too")
+                    self.assertEqual(self.read("earlier"), "earlier")
 
     def test_gradients_and_links_are_those_of_the_flags(self):
         path = self.write("gradients.txt", "1000000\n")

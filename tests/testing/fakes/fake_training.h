@@ -2,6 +2,7 @@
 // is read from a trace.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -78,9 +79,12 @@ class TraceMaker {
   }
 
   size_t NameIndex(const std::string& name) {
-    if (const auto known = trace.FindName(name)) return *known;
-    trace.names.push_back(name);
-    return trace.names.size() - 1;
+    const auto known = std::find(trace.names.begin(), trace.names.end(), name);
+    if (known == trace.names.end()) {
+      trace.names.push_back(name);
+      return trace.names.size() - 1;
+    }
+    return static_cast<size_t>(known - trace.names.begin());
   }
 
   Trace trace;
