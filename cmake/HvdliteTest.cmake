@@ -36,6 +36,15 @@ function(hvdlite_add_test name)
     LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${HVDLITE_TEST_ENVIRONMENT}")
 endfunction()
 
+# hvdlite_golden_texts(TEST FILE)
+# The file of what TEST, of hvdlite_add_test, expects by ExpectGolden()
+# (tests/testing/golden.h).
+function(hvdlite_golden_texts test file)
+  target_sources(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests/testing/golden.cc)
+  target_compile_definitions(${test} PRIVATE
+    HVDLITE_GOLDEN_FILE="${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+endfunction()
+
 # For how many processors ctest counts a test of so many ranks (0: without
 # mpirun): beside one rank another test can run.
 function(hvdlite_processors ranks variable)

@@ -8,19 +8,16 @@
 
 #include "tests/testing/fakes/file_tree.h"
 #include "tests/testing/worlds/run_ranks.h"
-#include "tests/tools/doctor/checks/finding_matchers.h"
+#include "tests/tools/doctor/checks/expect_findings.h"
 #include "tools/doctor/report.h"
 
 namespace hvdlite::doctor {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::UnorderedElementsAre;
 
 std::vector<int> CpuOfItsOwn(int rank) { return {rank}; }
 
@@ -71,10 +68,7 @@ TEST(DoctorTest, FindingsOfAllRanksAreMergedOnEveryRank) {
                         {"HOROVOD_CYCLE_TIME", "1"}});
   });
   for (const std::vector<Finding>& findings : found) {
-    ASSERT_EQ(findings.size(), 2U);
-    EXPECT_THAT(findings[0], HasVerdict(Verdict::kWarning));
-    EXPECT_THAT(findings[0].ranks, ElementsAre(0, 2));
-    EXPECT_THAT(findings[1].ranks, ElementsAre(1));
+    ExpectFindings(findings, "warning ok");
   }
 }
 
@@ -82,9 +76,7 @@ TEST(DoctorTest, ThreadsOfAllRanksAreCompared) {
   const auto found = Examined({"a", "b"}, {"oversubscription"}, [](int rank) {
     return base::FakeEnvironment({{"OMP_NUM_THREADS", rank == 0 ? "1" : "4"}});
   });
-  EXPECT_THAT(found[0],
-              Contains(AllOf(Says(Verdict::kProblem, "1 rank on b", ""),
-                             Field(&Finding::ranks, ElementsAre(1)))));
+  ExpectFindings(found[0], "problem ok");
 }
 
 TEST(DoctorTest, RanksThatStartAtTheSameCoreAreFound) {
@@ -94,15 +86,9 @@ TEST(DoctorTest, RanksThatStartAtTheSameCoreAreFound) {
                                   {"OMP_PROC_BIND", "close"}});
   };
   const auto all = [](int) { return std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}; };
-  EXPECT_THAT(
+  ExpectFindings(
       Examined({"a", "a"}, {"oversubscription", "smt"}, bound, all)[0],
-      UnorderedElementsAre(
-          Says(Verdict::kWarning, "bind 4 threads in all to the same 2 cores",
-               "hvdliterun"),
-          AllOf(
-              Says(Verdict::kNote, "8 CPUs on 4 cores for 4 threads of 2 ranks",
-                   "slot:PE=2 --bind-to core; then export OMP_PLACES=cores"),
-              Field(&Finding::ranks, ElementsAre(0, 1)))));
+      "warning note");
   const auto halves = [](int rank) {
     return rank == 0 ? std::vector<int>{0, 1, 2, 3}
                      : std::vector<int>{4, 5, 6, 7};
@@ -110,8 +96,7 @@ TEST(DoctorTest, RanksThatStartAtTheSameCoreAreFound) {
   for (const auto& found :
        {Examined({"a", "a"}, {"oversubscription", "smt"}, bound, halves),
         Examined({"a", "b"}, {"oversubscription", "smt"}, bound, all)}) {
-    EXPECT_THAT(found[0], UnorderedElementsAre(IsOk("4 threads in all"),
-                                               IsOk("OMP_PLACES gives")));
+    ExpectFindings(found[0], "ok ok");
   }
 }
 
@@ -128,7 +113,7 @@ TEST(DoctorTest, SettingsThatDifferAreFound) {
     return base::FakeEnvironment(
         {{"HVDLITE_CHUNK_BYTES", rank == 0 ? "1M" : "2M"}});
   });
-  EXPECT_THAT(found[1], Contains(Says(Verdict::kProblem, "chunk_bytes", "")));
+  ExpectFindings(found[1], "note problem");
 }
 
 // What `check` finds on one rank, CPU 0 of a machine that `prepare` describes.
@@ -156,24 +141,24 @@ std::vector<Finding> FoundAlone(
 const support::Library kFujitsusLargePages = {"libmpg.so.1", "/l/libmpg.so.1"};
 
 TEST(DoctorTest, ProcessorsAreReadFromTheirFiles) {
-  EXPECT_THAT(FoundAlone("blas",
-                         [](FileTree& tree, Session& session) {
-                           tree.Write(
-                               "/proc/cpuinfo",
-                               "Features : asimd sve\nCPU implementer : 0x46");
-                           session.blas.facts = {.file = "/l/libopenblas.so.0",
-                                                 .kind = "OpenBLAS",
-                                                 .core = "armv8"};
-                         }),
-              ElementsAre(Says(Verdict::kProblem, "SVE", "SSL II")));
-  EXPECT_THAT(FoundAlone("frequency",
-                         [](FileTree& tree, Session&) {
-                           tree.Write(
-                               "/sys/devices/system/cpu/cpu0/cpufreq/"
-                               "scaling_governor",
-                               "powersave");
-                         }),
-              ElementsAre(Says(Verdict::kProblem, "powersave", "cpupower")));
+  ExpectFindings(
+      FoundAlone("blas",
+                 [](FileTree& tree, Session& session) {
+                   tree.Write("/proc/cpuinfo",
+                              "Features : asimd sve\nCPU implementer : 0x46");
+                   session.blas.facts = {.file = "/l/libopenblas.so.0",
+                                         .kind = "OpenBLAS",
+                                         .core = "armv8"};
+                 }),
+      "problem");
+  ExpectFindings(FoundAlone("frequency",
+                            [](FileTree& tree, Session&) {
+                              tree.Write(
+                                  "/sys/devices/system/cpu/cpu0/cpufreq/"
+                                  "scaling_governor",
+                                  "powersave");
+                            }),
+                 "problem");
 }
 
 TEST(DoctorTest, ThreadsAreJudgedByFilesAndEnvironment) {
@@ -185,52 +170,50 @@ TEST(DoctorTest, ThreadsAreJudgedByFilesAndEnvironment) {
     }
     session.allowed_cpus = {0, 1};
   };
-  EXPECT_THAT(FoundAlone("smt", two_threads_on_a_core),
-              ElementsAre(HasVerdict(Verdict::kWarning)));
-  EXPECT_THAT(FoundAlone("smt",
-                         [&](FileTree& tree, Session& session) {
-                           two_threads_on_a_core(tree, session);
-                           session.environment =
-                               base::FakeEnvironment({{"OMP_NUM_THREADS", "1"},
-                                                      {"OMP_PLACES", "cores"}});
-                         }),
-              ElementsAre(IsOk("OMP_PLACES")));
-  EXPECT_THAT(FoundAlone("smt",
-                         [&](FileTree& tree, Session& session) {
-                           two_threads_on_a_core(tree, session);
-                           session.environment =
-                               base::FakeEnvironment({{"OMP_NUM_THREADS", "1"},
-                                                      {"OMP_PLACES", "{2}"}});
-                         }),
-              ElementsAre(HasVerdict(Verdict::kNote),
-                          Says(Verdict::kWarning,
-                               "OMP_PLACES={2} names CPUs that this rank may "
-                               "not use (0-1 it may)",
-                               "OMP_PLACES=cores")));
-  EXPECT_THAT(FoundAlone("oversubscription",
-                         [](FileTree& tree, Session&) {
-                           tree.Write("/proc/self/cgroup", "0::/");
-                           tree.Write("/sys/fs/cgroup/cpu.max", "50000 100000");
-                         }),
-              Contains(Says(Verdict::kProblem, "grants 0.5 CPUs", "")));
+  ExpectFindings(FoundAlone("smt", two_threads_on_a_core), "warning");
+  ExpectFindings(
+      FoundAlone("smt",
+                 [&](FileTree& tree, Session& session) {
+                   two_threads_on_a_core(tree, session);
+                   session.environment = base::FakeEnvironment(
+                       {{"OMP_NUM_THREADS", "1"}, {"OMP_PLACES", "cores"}});
+                 }),
+      "ok");
+  ExpectFindings(
+      FoundAlone("smt",
+                 [&](FileTree& tree, Session& session) {
+                   two_threads_on_a_core(tree, session);
+                   session.environment = base::FakeEnvironment(
+                       {{"OMP_NUM_THREADS", "1"}, {"OMP_PLACES", "{2}"}});
+                 }),
+      "note warning");
+  ExpectFindings(
+      FoundAlone("oversubscription",
+                 [](FileTree& tree, Session& session) {
+                   tree.Write("/proc/self/cgroup", "0::/");
+                   tree.Write("/sys/fs/cgroup/cpu.max", "50000 100000");
+                   session.environment =
+                       base::FakeEnvironment({{"OMP_NUM_THREADS", "1"}});
+                 }),
+      "problem ok");
 }
 
 TEST(DoctorTest, LargePagesAreThoseOfTheProgramsLibraries) {
-  EXPECT_THAT(FoundAlone("huge_pages",
-                         [](FileTree&, Session& session) {
-                           session.libraries = {kFujitsusLargePages};
-                         }),
-              ElementsAre(IsOk("libmpg")));
+  ExpectFindings(FoundAlone("huge_pages",
+                            [](FileTree&, Session& session) {
+                              session.libraries = {kFujitsusLargePages};
+                            }),
+                 "ok");
   for (const bool linked : {false, true}) {
-    EXPECT_THAT(
-        FoundAlone("variables",
-                   [&](FileTree&, Session& session) {
-                     session.program = "prog";
-                     if (linked) session.libraries = {kFujitsusLargePages};
-                     session.environment = base::FakeEnvironment(
-                         {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}});
-                   }),
-        ElementsAre(HasVerdict(linked ? Verdict::kOk : Verdict::kWarning)));
+    ExpectFindings(FoundAlone("variables",
+                              [&](FileTree&, Session& session) {
+                                session.program = "prog";
+                                if (linked)
+                                  session.libraries = {kFujitsusLargePages};
+                                session.environment = base::FakeEnvironment(
+                                    {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}});
+                              }),
+                   linked ? "ok" : "warning");
   }
 }
 

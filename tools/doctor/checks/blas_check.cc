@@ -115,7 +115,7 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
   if (facts.kind == "reference") {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen,
-                    ": written to be read, 10 to 20 times slower than others");
+                    ": 10 to 20 times slower than an optimised one");
     finding.remedy = ReferenceBlasRemedy(facts.file, around.library_path);
     return finding;
   }

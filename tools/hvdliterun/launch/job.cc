@@ -139,8 +139,8 @@ absl::Status CheckPlans(const Machine& machine, const std::vector<Host>& hosts,
     if (machine_is_theirs) return status;
     variables.Note(
         absl::StrCat(status.message(),
-                     ": so it is on this host, which is none of the job's; "
-                     "the nodes plan for themselves"));
+                     " (checked on this host, which is not part of the job; "
+                     "each node plans for itself)"));
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "support/text_table.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -80,18 +81,18 @@ RestartPolicy::Decision RestartPolicy::Next(const std::vector<Host>& known,
       }
       if (last_.exit_code == kBadInputExitCode) {
         return end(absl::StrCat("exit code ", kBadInputExitCode,
-                                " is that of bad input, with which a restart "
-                                "would fail again"));
+                                " means bad input: a restart would fail "
+                                "again"));
       }
       if (last_.exit_code == kReportLostExitCode) {
         return end(absl::StrCat("exit code ", kReportLostExitCode,
-                                " is that of a training that is over, but for "
-                                "its report"));
+                                ": the training is done, but its report could "
+                                "not be written"));
       }
       if (failures_ > options_.max_restarts) {
-        return end(absl::StrCat("it has failed ", failures_,
-                                " times, and --max-restarts is ",
-                                options_.max_restarts));
+        return end(
+            absl::StrCat("it has failed ", support::Counted(failures_, "time"),
+                         ", and --max-restarts is ", options_.max_restarts));
       }
     }
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "support/libraries.h"
 #include "support/openmp.h"
+#include "tests/testing/golden.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
 
 namespace hvdlite::launch {
@@ -44,7 +45,7 @@ TEST(VariablesTest, FlagsWinOverTheEnvironmentAndSaySo) {
   variables.Set("A", "2", "--a");
   EXPECT_FALSE(variables.Offer("A", "3", "default"));
   EXPECT_EQ(variables.Get("A"), "2");
-  EXPECT_THAT(Notes(variables), HasSubstr("--a wins: A=1"));
+  testing::ExpectGolden(Notes(variables));
 }
 
 TEST(VariablesTest, TheEnvironmentWinsOverOffersAndThatIsSaid) {
@@ -52,9 +53,7 @@ TEST(VariablesTest, TheEnvironmentWinsOverOffersAndThatIsSaid) {
   EXPECT_FALSE(variables.Offer("A", "2", "--preset p"));
   EXPECT_EQ(variables.Get("A"), "1");
   EXPECT_EQ(SourceOf(variables, "A"), "environment");
-  EXPECT_THAT(Notes(variables),
-              HasSubstr("A=1 of the environment is kept (--preset p would be "
-                        "2)"));
+  testing::ExpectGolden(Notes(variables));
   EXPECT_THAT(variables.changes(), IsEmpty());
 }
 
@@ -121,9 +120,7 @@ TEST(JobVariablesTest, KmpOfAPresetIsTranslatedForLibgomp) {
   EXPECT_EQ(variables.Get("GOMP_SPINCOUNT"), "100000");
   EXPECT_FALSE(variables.Has("KMP_BLOCKTIME"));
   EXPECT_FALSE(variables.Has("OMP_PLACES")) << "each rank gets its own";
-  EXPECT_THAT(Notes(variables),
-              HasSubstr("KMP_BLOCKTIME=1 of --preset xeon-socket does nothing "
-                        "in libgomp"));
+  testing::ExpectGolden(Notes(variables));
 }
 
 TEST(JobVariablesTest, KmpOfTheUserIsTranslatedForLibgomp) {
@@ -134,7 +131,7 @@ TEST(JobVariablesTest, KmpOfTheUserIsTranslatedForLibgomp) {
                     {"OMP_WAIT_POLICY", "active"}});
   EXPECT_EQ(variables.Get("OMP_PROC_BIND"), "spread");
   EXPECT_EQ(variables.Get("OMP_WAIT_POLICY"), "active") << "his own wins";
-  EXPECT_THAT(Notes(variables), HasSubstr("KMP_AFFINITY=granularity=fine"));
+  testing::ExpectGolden(Notes(variables));
 }
 
 TEST(JobVariablesTest, OtherRuntimesGetKmpAsItIs) {
@@ -151,8 +148,7 @@ TEST(JobVariablesTest, OtherRuntimesGetKmpAsItIs) {
 TEST(JobVariablesTest, TwoRuntimesAreWarnedAbout) {
   const std::vector<support::OpenMpRuntime> both = {
       support::OpenMpRuntime::kGnu, support::OpenMpRuntime::kLlvm};
-  EXPECT_THAT(Notes(JobVariables({.openmp = both})),
-              HasSubstr("2 OpenMP runtimes (libgomp, libomp)"));
+  testing::ExpectGolden(Notes(JobVariables({.openmp = both})));
   EXPECT_EQ(RuntimeOf(both), support::OpenMpRuntime::kUnknown);
   EXPECT_EQ(RuntimeOf({}), support::OpenMpRuntime::kNone);
 }
@@ -175,20 +171,16 @@ TEST(JobVariablesTest, LargePagesWithoutTheirLibraryDoNothingAndThatIsSaid) {
         user));
   };
   const Preset* preset = FindPreset("a64fx-numa");
-  EXPECT_THAT(notes(preset, true, {}),
-              HasSubstr("XOS_MMM_L_HPAGE_TYPE=hugetlbfs and other XOS_MMM_L_* "
-                        "do nothing"));
-  EXPECT_THAT(notes(preset, true, {}), HasSubstr("-lmpg"));
-  EXPECT_THAT(notes(nullptr, true, {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}}),
-              HasSubstr("-Klargepage"));
+  testing::ExpectGolden(notes(preset, true, {}));
+  testing::ExpectGolden(
+      notes(nullptr, true, {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}}));
   EXPECT_EQ(notes(preset, false, {}), "");
   EXPECT_EQ(notes(nullptr, true, {}), "");
   EXPECT_EQ(notes(preset, true, {{"LD_PRELOAD", "/opt/libmpg.so.1"}}), "");
-  EXPECT_THAT(notes(preset, true, {{"XOS_MMM_L_HPAGE_TYPE", "none"}}),
-              Not(HasSubstr("libmpg")));
-  EXPECT_THAT(
-      notes(nullptr, true, {{"XOS_MMM_L_PAGING_POLICY", "demand:demand"}}),
-      HasSubstr("XOS_MMM_L_PAGING_POLICY=demand:demand and other"));
+  testing::ExpectGolden(
+      notes(preset, true, {{"XOS_MMM_L_HPAGE_TYPE", "none"}}));
+  testing::ExpectGolden(
+      notes(nullptr, true, {{"XOS_MMM_L_PAGING_POLICY", "demand:demand"}}));
 }
 
 TEST(JobVariablesTest, OtherMpisDoNotBindOnceMore) {
@@ -251,7 +243,7 @@ TEST(AllocatorTest, TcmallocHasNoHugePagesOfItsOwn) {
   const Variables variables = JobVariables(
       {.openmp = {}, .allocator = Allocator::kTcmalloc, .huge_pages = true});
   EXPECT_TRUE(variables.Has("TCMALLOC_RELEASE_RATE"));
-  EXPECT_THAT(Notes(variables), HasSubstr("--huge-pages does nothing"));
+  testing::ExpectGolden(Notes(variables));
 }
 
 TEST(AllocatorTest, IsLookedForInTheUsersFoldersFirst) {
@@ -268,8 +260,7 @@ TEST(AllocatorTest, IsLookedForInTheUsersFoldersFirst) {
   const auto none =
       FindAllocator(Allocator::kTcmalloc, base::FakeEnvironment({}),
                     [](const std::string&) { return false; });
-  EXPECT_THAT(std::string(none.status().message()),
-              HasSubstr("libtcmalloc-minimal4"));
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
 }
 
 Variables RankVariables(const PlanOptions& options, const RankChoices& choices,
@@ -319,11 +310,11 @@ struct Bound {
   std::set<int> cpus;
 };
 
-Bound BoundRanks(const Machine& machine, const Preset& preset, int ranks,
-                 support::OpenMpRuntime runtime) {
+Bound BindRanks(const Machine& machine, const Preset& preset, int ranks,
+                support::OpenMpRuntime runtime) {
   Bound bound;
-  const auto plans = PlanHost(
-      machine, ranks, {.domain = preset.domain, .oversubscribe = true});
+  const auto plans = PlanHost(machine, ranks,
+                              {.domain = preset.domain, .oversubscribe = true});
   EXPECT_TRUE(plans.ok()) << plans.status();
   if (!plans.ok()) return bound;
   for (const RankPlan& plan : *plans) {
@@ -349,7 +340,7 @@ TEST(RankVariablesTest, RanksOfAPresetThatShareCoresUseAllOfThem) {
         for (const int ranks : {cores, cores + 1, 2 * cores, 4 * cores}) {
           SCOPED_TRACE(absl::StrCat(topology, ", --preset ", preset.name, ", ",
                                     ranks, " ranks"));
-          const Bound bound = BoundRanks(machine, preset, ranks, runtime);
+          const Bound bound = BindRanks(machine, preset, ranks, runtime);
           EXPECT_EQ(static_cast<int>(bound.cpus.size()), cores);
         }
       }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/machine_files.h"
+#include "tests/testing/golden.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
 
 namespace hvdlite::launch {
@@ -137,37 +138,19 @@ TEST(DescribeCoresTest, IdleAndSharedCoresAreNamed) {
   shared.use.processes = {{.name = "train_resnet50", .id = 71, .share = 0.6},
                           {.name = "backup", .id = 99, .share = 0.35}};
   CoreReport idle = Core(2, 0.2, {.computing = {0, 1}});
-  const std::string text = DescribeCores(
+  testing::ExpectGolden(DescribeCores(
       {{.host = "n1",
         .seconds = 12.4,
         .cores = {Core(0, 0.9), shared, idle,
-                  Core(3, 0.01, {.coordinating = {0}}), Core(4, 0, {})}}});
-  EXPECT_EQ(
-      text,
-      "cores of n1 in 12 s of training (# busy, w waiting for a disk, s taken "
-      "by the hypervisor, . idle):\n"
-      "  CPU 0 ####################################....  90 %  local rank 0\n"
-      "  CPU 1 ######################################## 100 %  local rank 0\n"
-      "  CPU 2 ########................................  20 %  local ranks "
-      "0-1\n"
-      "  CPU 3 ........................................   1 %  coordinator of "
-      "0\n"
-      "  CPU 4 ........................................   0 %  no rank\n"
-      "  idle more than half of the time though a rank computes there: 1 of 5 "
-      "cores (CPUs 2)\n"
-      "  shared: CPU 1: train_resnet50 (pid 71) 60 %, backup (pid 99) 35 %\n"
-      "  no rank is bound to 1 of 5 cores\n");
+                  Core(3, 0.01, {.coordinating = {0}}), Core(4, 0, {})}}}));
 }
 
 TEST(DescribeCoresTest, OtherHostsHaveBarsOnlyWhereThereIsSomethingToSay) {
   const auto host = [](const char* name, double busy) {
     return HostCores{.host = name, .seconds = 3, .cores = {Core(0, busy)}};
   };
-  const std::string text =
-      DescribeCores({host("n1", 1), host("n2", 1), host("n3", 0.1)});
-  EXPECT_THAT(text, HasSubstr("cores of n2 in 3 s of training: those with "
-                              "ranks are busy, and not shared\ncores of n3"));
-  EXPECT_THAT(text, HasSubstr("1 of 1 cores (CPUs 0)"));
+  testing::ExpectGolden(
+      DescribeCores({host("n1", 1), host("n2", 1), host("n3", 0.1)}));
 }
 
 }  // namespace
