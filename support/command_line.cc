@@ -16,11 +16,9 @@ namespace hvdlite::support {
 namespace {
 
 constexpr char kExitCodes[] =
-    "Exit codes: 0 done, 2 a flag, a setting or an input file is wrong, 74 "
-    "done\n"
-    "but for a report that cannot be written, 85 stopped early as asked, 130 "
-    "the\n"
-    "same by Ctrl-C, 1 anything else, also a file that another try may read.";
+    "Exit codes: 0 success, 1 failure, 2 a wrong flag, setting or input file, "
+    "74 done but for a report that cannot be written, 85 stopped early as "
+    "asked, 130 stopped by Ctrl-C.";
 
 // A line of CLI11's help in as many as it takes. What describes a flag begins
 // after two blanks, and stays in its column.
@@ -31,16 +29,17 @@ std::string InLines(const std::string& line) {
   const size_t after_gap =
       gap == line.npos ? line.npos : line.find_first_not_of(' ', gap);
   if (after_gap != line.npos) {
-    return Wrapped(line.substr(after_gap), line.substr(0, after_gap));
+    return Wrapped(line.substr(after_gap), line.substr(0, after_gap),
+                   kHelpWidth);
   }
   // Values that can be chosen are one word: {a,b}.
   const size_t blank = line.find(' ', name);
   if (line[name] == '-' && blank != line.npos) {
     return Wrapped(absl::StrReplaceAll(line.substr(blank + 1),
                                        {{", ", ", "}, {",", ", "}}),
-                   line.substr(0, blank + 1));
+                   line.substr(0, blank + 1), kHelpWidth);
   }
-  return Wrapped(line.substr(name), line.substr(0, name));
+  return Wrapped(line.substr(name), line.substr(0, name), kHelpWidth);
 }
 
 // The first argument that no flag takes, or no command is called; "": none.
@@ -110,7 +109,7 @@ std::string HelpOf(const CLI::App& app) {
   std::string text;
   for (const absl::string_view line :
        absl::StrSplit(absl::StripSuffix(help, "\n"), '\n')) {
-    absl::StrAppend(&text, line.size() <= kTextTableWidth
+    absl::StrAppend(&text, line.size() <= kHelpWidth
                                ? absl::StrCat(line, "\n")
                                : InLines(std::string(line)));
   }

@@ -1,6 +1,7 @@
 // The command line of a trainer; what those of all programs have.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -29,8 +30,10 @@ struct EarlyEnd {
   int exit_code = 0;
 };
 
-// --help of `app`, or of its subcommand that was called, in lines no wider than
-// kTextTableWidth.
+// Columns of a terminal, as people leave it.
+inline constexpr size_t kHelpWidth = 80;
+
+// --help of `app`, or of its subcommand that was called, in lines no wider.
 std::string HelpOf(const CLI::App& app);
 
 // What `app.parse()` threw: help, the version, or, with exit code 2, what is

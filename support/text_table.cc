@@ -185,26 +185,27 @@ std::string TextTable(const Cells& titles, const std::vector<Cells>& rows,
   return table;
 }
 
-std::string Wrapped(const std::string& text, const std::string& head) {
-  constexpr size_t kMostIndent = kTextTableWidth / 2;
+std::string Wrapped(const std::string& text, const std::string& head,
+                    size_t width) {
+  const size_t most_indent = width / 2;
   constexpr size_t kLessIndent = 4;
-  const bool is_short = WidthOf(head) <= kMostIndent;
+  const bool is_short = WidthOf(head) <= most_indent;
   const size_t indent = is_short ? WidthOf(head) : kLessIndent;
   std::string lines = head;
   if (!is_short) {
     lines.erase(lines.find_last_not_of(' ') + 1);
     absl::StrAppend(&lines, "\n", std::string(indent, ' '));
   }
-  size_t width = indent;
+  size_t filled = indent;
   bool is_empty = true;  // the line, but for its head
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (!is_empty && width + 1 + WidthOf(word) > kTextTableWidth) {
+    if (!is_empty && filled + 1 + WidthOf(word) > width) {
       absl::StrAppend(&lines, "\n", std::string(indent, ' '));
-      width = indent;
+      filled = indent;
       is_empty = true;
     }
     absl::StrAppend(&lines, is_empty ? "" : " ", word);
-    width += WidthOf(word) + (is_empty ? 0 : 1);
+    filled += WidthOf(word) + (is_empty ? 0 : 1);
     is_empty = false;
   }
   return lines + "\n";

@@ -29,11 +29,12 @@ std::string TextTable(const std::vector<std::string>& titles,
                       const std::vector<std::vector<std::string>>& rows,
                       const TextTableForm& form = {});
 
-// `text` after `head`, cut between words into lines of at most kTextTableWidth,
-// each with its end; all but the first begin with as many blanks as `head` is
+// `text` after `head`, cut between words into lines of at most `width`, each
+// with its end; all but the first begin with as many blanks as `head` is
 // wide. A longer word has a line of its own. A head of more than half of a line
 // has, too; the text stands four blanks in, below it.
-std::string Wrapped(const std::string& text, const std::string& head = "");
+std::string Wrapped(const std::string& text, const std::string& head = "",
+                    size_t width = kTextTableWidth);
 
 // "1 rank", "2 ranks".
 std::string Counted(int64_t count, absl::string_view noun);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "support/text_table.h"
 
 namespace hvdlite::support {
 namespace {
@@ -59,7 +58,7 @@ TEST_F(CommandLineTest, HelpFitsATerminal) {
   EXPECT_EQ(end.exit_code, 0);
   const std::vector<std::string> lines = absl::StrSplit(end.text, '\n');
   for (const std::string& line : lines) {
-    EXPECT_LE(line.size(), kTextTableWidth) << line;
+    EXPECT_LE(line.size(), kHelpWidth) << line;
   }
   EXPECT_THAT(lines[0], StartsWith("one two three"));
   EXPECT_THAT(lines[1], ::testing::ContainsRegex("^(two|three)"));

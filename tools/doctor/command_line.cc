@@ -21,8 +21,8 @@ std::string Footer() {
                                     check.slow ? "* " : "  ", check.sees));
   }
   absl::StrAppend(&text,
-                  "\nExit code: 0 nothing worse than a note; 1 warnings or "
-                  "problems, or it failed; 2 wrong flags.\n");
+                  "\nExit codes: 0 nothing worse than a note, 1 failure, 2 "
+                  "wrong flags, 3 warnings or problems.\n");
   return text;
 }
 
@@ -65,8 +65,8 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
     return EarlyEnd{
         .text = absl::StrCat(
             "nothing is left to check: ", absl::StrJoin(flags.checks, ", "),
-            " measures, and --skip-slow leaves that out; leave "
-            "one of the two flags away\n"),
+            " measures, and --skip-slow leaves that out; remove "
+            "one of the two flags\n"),
         .exit_code = 2};
   }
   return flags;

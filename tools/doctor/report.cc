@@ -81,7 +81,7 @@ Verdict WorstOf(absl::Span<const Finding> findings) {
 }
 
 int ExitCodeOf(absl::Span<const Finding> findings) {
-  return WorstOf(findings) >= Verdict::kWarning ? 1 : 0;
+  return WorstOf(findings) >= Verdict::kWarning ? kFoundExitCode : 0;
 }
 
 std::string DescribeRanks(absl::Span<const int> ranks,

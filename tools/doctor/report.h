@@ -22,7 +22,10 @@ std::vector<Finding> MergeFindings(
 // kOk for none.
 Verdict WorstOf(absl::Span<const Finding> findings);
 
-// 0 up to a note, 1 from a warning on.
+// There is something to mend.
+inline constexpr int kFoundExitCode = 3;
+
+// 0 up to a note, kFoundExitCode from a warning on.
 int ExitCodeOf(absl::Span<const Finding> findings);
 
 // "all", "0", "0-3,5 (node1, node2)": hosts are named where there are several.

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "tests/tools/doctor/checks/finding_matchers.h"
+#include "tests/tools/doctor/checks/expect_findings.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -52,11 +52,11 @@ TEST(ReportTest, RankZeroSpeaksForOthers) {
   EXPECT_THAT(merged[0].ranks, ElementsAre(2, 3));
 }
 
-TEST(ReportTest, ExitCodeIsOneFromAWarningOn) {
+TEST(ReportTest, ExitCodeIsThreeFromAWarningOn) {
   EXPECT_EQ(ExitCodeOf({}), 0);
   EXPECT_EQ(ExitCodeOf({Of(Verdict::kOk, ""), Of(Verdict::kNote, "")}), 0);
-  EXPECT_EQ(ExitCodeOf({Of(Verdict::kWarning, ""), Of(Verdict::kOk, "")}), 1);
-  EXPECT_EQ(ExitCodeOf({Of(Verdict::kProblem, "")}), 1);
+  EXPECT_EQ(ExitCodeOf({Of(Verdict::kWarning, ""), Of(Verdict::kOk, "")}), 3);
+  EXPECT_EQ(ExitCodeOf({Of(Verdict::kProblem, "")}), 3);
 }
 
 TEST(ReportTest, RanksAreNamedWithTheirHostsWhereThereAreSeveral) {

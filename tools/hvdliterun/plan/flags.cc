@@ -36,10 +36,8 @@ constexpr char kExamples[] =
     "Examples:\n"
     "  hvdliterun -np 2 train_resnet50 --data-dir DIR       on this host\n"
     "  hvdliterun -H n01:4,n02:4 --map numa train_resnet50  by ssh\n"
-    "  hvdliterun --map socket --output-dir logs PROGRAM    in a SLURM, PBS "
-    "or SGE job\n"
-    "  hvdliterun -np 2 --dry-run PROGRAM                   what would be "
-    "done, and why\n"
+    "  hvdliterun --map socket --output-dir logs PROGRAM    in a batch job\n"
+    "  hvdliterun -np 2 --dry-run PROGRAM                   what it would do\n"
     "docs/hvdliterun.md tells more.";
 
 class HelpFormatter : public CLI::Formatter {
@@ -171,7 +169,7 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
       "named nodes: interleave=0,1, bind=0, preferred=1")
       ->type_name("local|interleave|bind|preferred");
   support::AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
-                     "malloc of the ranks")
+                     "Library that has malloc for the ranks")
       ->type_name("default|jemalloc|tcmalloc");
   app.add_flag("--huge-pages", flags.huge_pages,
                "Heaps of transparent huge pages");
@@ -213,7 +211,8 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
                      "SIGINT or SIGUSR1 to hvdliterun) may take to save; "
                      "default 60")
       ->type_name("SECONDS");
-  app.add_option("--launcher", flags.launcher, "Whose command line to use")
+  app.add_option("--launcher", flags.launcher,
+                 "Launcher whose command line is used")
       ->check(CLI::IsMember(LauncherChoices()))
       ->capture_default_str();
   app.add_option_function<std::vector<std::string>>(
@@ -233,7 +232,8 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
                      "Port of the hosts' sshd, where the launcher uses ssh")
       ->type_name("PORT");
   support::AddParsed(app, "--ssh-identity-file", flags.ssh_identity_file,
-                     ParseText, "Key for ssh, likewise")
+                     ParseText,
+                     "Private key for ssh, where the launcher uses it")
       ->type_name("FILE");
   app.add_flag("--oversubscribe", flags.oversubscribe,
                "Allow more ranks than cores, or threads than CPUs");
@@ -270,8 +270,10 @@ void AddRestartFlags(CLI::App& app, Flags& flags) {
                      "hosts are lost; default: -np")
       ->type_name("N")
       ->group("Restart");
-  support::AddParsed(app, "--max-np", flags.max_ranks, ParseCount,
-                     "... and with more, where hosts appear; default: -np")
+  support::AddParsed(
+      app, "--max-np", flags.max_ranks, ParseCount,
+      "Start again with more ranks, up to this many, where hosts "
+      "appear; default: -np")
       ->type_name("N")
       ->group("Restart");
   support::AddParsed(app, "--host-discovery", flags.host_discovery, ParseText,
