@@ -8,7 +8,6 @@
 #include <numeric>
 #include <random>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace hvdlite::support {
@@ -16,19 +15,8 @@ namespace {
 
 constexpr double kNormal975 = 1.959964;  // as StudentT975, of infinitely many
 
-void RequireAtLeast(size_t needed, const std::vector<double>& samples) {
-  if (samples.size() >= needed) return;
-  throw std::invalid_argument(std::to_string(samples.size()) +
-                              " samples; expected at least " +
-                              std::to_string(needed));
-}
-
-// The sum of the squared distances from the mean.
-double SumOfSquares(const std::vector<double>& samples) {
-  const double mean = Mean(samples);
-  double sum = 0;
-  for (const double value : samples) sum += (value - mean) * (value - mean);
-  return sum;
+void RequireSome(const std::vector<double>& samples) {
+  if (samples.empty()) throw std::invalid_argument("there are no samples");
 }
 
 // As many of `values` as there are, drawn with replacement.
@@ -69,7 +57,7 @@ double Widening(const std::vector<std::vector<double>>& groups) {
 }  // namespace
 
 double Quantile(std::vector<double> samples, double p) {
-  RequireAtLeast(1, samples);
+  RequireSome(samples);
   std::sort(samples.begin(), samples.end());
   const double at = p * static_cast<double>(samples.size() - 1);
   const size_t below = static_cast<size_t>(at);
@@ -83,18 +71,20 @@ double Median(std::vector<double> samples) {
 }
 
 double Mean(const std::vector<double>& samples) {
-  RequireAtLeast(1, samples);
+  RequireSome(samples);
   return std::accumulate(samples.begin(), samples.end(), 0.0) /
          static_cast<double>(samples.size());
 }
 
 Summary Summarise(const std::vector<double>& samples) {
-  RequireAtLeast(1, samples);
+  RequireSome(samples);
   const auto [min, max] = std::minmax_element(samples.begin(), samples.end());
   const double n = static_cast<double>(samples.size());
-  const double squares = SumOfSquares(samples);
+  const double mean = Mean(samples);
+  double squares = 0;  // of the distances from the mean
+  for (const double value : samples) squares += (value - mean) * (value - mean);
   Summary summary = {.samples = static_cast<int64_t>(samples.size()),
-                     .mean = Mean(samples),
+                     .mean = mean,
                      .median = Median(samples),
                      .min = *min,
                      .max = *max,
@@ -106,12 +96,6 @@ Summary Summarise(const std::vector<double>& samples) {
   summary.low = summary.mean - half;
   summary.high = summary.mean + half;
   return summary;
-}
-
-double SampleStandardDeviation(const std::vector<double>& samples) {
-  RequireAtLeast(2, samples);
-  return std::sqrt(SumOfSquares(samples) /
-                   static_cast<double>(samples.size() - 1));
 }
 
 double StandardError(const std::vector<double>& samples) {

@@ -34,9 +34,6 @@ struct Summary {
 
 Summary Summarise(const std::vector<double>& samples);
 
-// The squares are divided by n - 1, as pandas.Series.std does. Of at least two.
-double SampleStandardDeviation(const std::vector<double>& samples);
-
 // The population's standard deviation divided by the square root of n.
 double StandardError(const std::vector<double>& samples);
 
