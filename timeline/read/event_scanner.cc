@@ -45,11 +45,14 @@ void AppendCharacter(uint32_t c, std::string* text) {
   append(0x80 | (c & 0x3f));
 }
 
-// Infinite or 0 where it does not fit.
+// Infinite where it is too large, 0 where it is too small.
 double RealOf(absl::string_view digits) {
   double real = 0;
-  absl::from_chars(digits.data(), digits.data() + digits.size(), real);
-  return real;
+  const auto read =
+      absl::from_chars(digits.data(), digits.data() + digits.size(), real);
+  const bool is_too_large =
+      read.ec == std::errc::result_out_of_range && std::abs(real) > 1;
+  return is_too_large ? std::numeric_limits<double>::infinity() : real;
 }
 
 }  // namespace

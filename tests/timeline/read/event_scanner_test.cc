@@ -62,8 +62,10 @@ TEST(EventScannerTest, ReadsWhatChromesFormatHolds) {
        "M \xc3\xbc\xe2\x82\xac 0/0 none+0"},
       {R"({"ph":"C","args":{"a":1,"b":-0.5,"c":"d","e":null,"f":[{"g":1}]}})",
        "C  0/0 none+0 a=1#0 b=-0.5#1 c=d#2"},
-      {R"({"ph":"C","args":{"a":1e2,"b":1e999,"c":12345678901234567890}})",
-       "C  0/0 none+0 a=100#1 c=1.23457e+19#1"}};
+      {R"({"ph":"C","args":{"a":1e2,"b":1e999,"c":1e-999}})",
+       "C  0/0 none+0 a=100#1 c=0#1"},
+      {R"({"ph":"C","args":{"a":12345678901234567890}})",
+       "C  0/0 none+0 a=1.23457e+19#1"}};
   for (const auto& [object, described] : objects) {
     EXPECT_EQ(Scanned(object), described) << object;
   }
