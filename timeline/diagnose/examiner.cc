@@ -424,4 +424,21 @@ bool Examiner::Has(absl::string_view cause) const {
       [&](const Finding& finding) { return finding.cause == cause; });
 }
 
+std::vector<Finding> FindCauses(const Trace& trace,
+                                const StepAnalysis& analysis) {
+  const bool is_ours =
+      std::any_of(trace.processes.begin(), trace.processes.end(),
+                  [](const auto& process) { return process.second.is_rank; });
+  if (!is_ours && analysis.source == StepSource::kWhole) {
+    return FindNegotiationCauses(trace);
+  }
+  if (analysis.source == StepSource::kProfiler) {
+    return Examiner(trace, analysis).ExamineProfile();
+  }
+  if (analysis.source != StepSource::kRecorded || !analysis.knows_waits) {
+    return {};
+  }
+  return Examiner(trace, analysis).Examine();
+}
+
 }  // namespace hvdlite::timeline

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "timeline/diagnose/finding.h"
+#include "timeline/diagnose/findings.h"
 #include "timeline/diagnose/step_analysis.h"
 #include "timeline/read/trace.h"
 
