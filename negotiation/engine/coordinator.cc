@@ -139,19 +139,19 @@ absl::StatusOr<std::shared_ptr<const Completion>> Coordinator::Submit(
   return completion;
 }
 
-absl::StatusOr<PreparedPtr> Coordinator::Prepare(Operation operation,
-                                                 Owner owner) {
+absl::StatusOr<PersistentPtr> Coordinator::MakePersistent(Operation operation,
+                                                          Owner owner) {
   const Use use(*this);
   if (!use.open()) return ClosedError();
-  return operations_.Prepare(std::move(operation), owner);
+  return operations_.MakePersistent(std::move(operation), owner);
 }
 
-absl::Status Coordinator::SubmitPrepared(
-    absl::Span<const PreparedPtr> operations, bool caller_waits) {
+absl::Status Coordinator::SubmitPersistent(
+    absl::Span<const PersistentPtr> operations, bool caller_waits) {
   const Use use(*this);
   if (!use.open()) return ClosedError();
   bool worth_waking = false;
-  absl::Status status = operations_.SubmitPrepared(operations, &worth_waking);
+  absl::Status status = operations_.SubmitPersistent(operations, &worth_waking);
   if (worth_waking && !caller_waits) loop_.Wake();
   return status;
 }

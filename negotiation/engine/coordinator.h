@@ -77,15 +77,15 @@ class Coordinator {
   // Of those with one owner there is no second one of the name until the result
   // is destroyed. Errors: as Submit, AlreadyExists for a second one,
   // InvalidArgument for other kinds.
-  absl::StatusOr<PreparedPtr> Prepare(Operation operation,
-                                      Owner owner = Owner::kOne);
+  absl::StatusOr<PersistentPtr> MakePersistent(Operation operation,
+                                               Owner owner = Owner::kOne);
 
-  // Submits prepared operations, in order and at once; each is done(). With
+  // Submits persistent operations, in order and at once; each is done(). With
   // `caller_waits` as Operation::caller_waits. On an error none is submitted:
   // as Submit, and FailedPrecondition for one that is not done (or listed
   // twice) or has no memory.
-  absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations,
-                              bool caller_waits);
+  absl::Status SubmitPersistent(absl::Span<const PersistentPtr> operations,
+                                bool caller_waits);
 
   // Blocks until the operation is done and returns its status. Tells the other
   // ranks that somebody waits for it, and those of its name before it, which

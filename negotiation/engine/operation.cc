@@ -169,61 +169,35 @@ int64_t Operation::bytes() const {
   return bytes;
 }
 
-absl::Status PreparedOperation::Bind(Inputs inputs, Outputs outputs,
-                                     bool absent,
-                                     std::shared_ptr<void> keep_alive) {
+absl::Status PersistentOperation::Load(const Request& request, bool absent,
+                                       Inputs inputs, Outputs outputs,
+                                       std::shared_ptr<void> keep_alive) {
   if (lost_) return absl::OkStatus();
-  if (!operation.request.local_error.empty()) {
-    operation.request.local_error.clear();
+  Release();
+  if (operation.request != request) {
+    operation.request = request;
     hint = {};
-    bound_ = false;
   }
-  std::swap(operation.inputs, inputs);
-  std::swap(operation.outputs, outputs);
-  std::swap(operation.absent, absent);
-  absl::Status status = CheckMemory(operation);
-  if (status.ok()) {
+  operation.absent = absent;
+  if (request.local_error.empty()) {
+    operation.inputs = std::move(inputs);
+    operation.outputs = std::move(outputs);
     operation.keep_alive = std::move(keep_alive);
-    bound_ = true;
-  } else {
-    std::swap(operation.inputs, inputs);
-    std::swap(operation.outputs, outputs);
-    std::swap(operation.absent, absent);
+    if (absl::Status status = CheckMemory(operation); !status.ok()) {
+      Release();
+      return status;
+    }
   }
-  return status;
+  loaded_ = true;
+  return absl::OkStatus();
 }
 
-void PreparedOperation::Reshape(TensorSpecs tensors) {
-  if (lost_) return;
-  Release();
-  operation.request.tensors = std::move(tensors);
-  hint = {};
-}
-
-void PreparedOperation::SetLocalError(std::string reason) {
-  if (lost_) return;
-  Release();
-  operation.request.local_error = std::move(reason);
-  operation.absent = false;
-  hint = {};
-  bound_ = true;
-}
-
-void PreparedOperation::Replace(const Request& request) {
-  if (lost_) return;
-  Release();
-  hint = {};
-  operation.request = request;
-  operation.absent = false;
-  bound_ = !request.local_error.empty();
-}
-
-void PreparedOperation::Release() {
+void PersistentOperation::Release() {
   if (lost_) return;
   operation.inputs.clear();
   operation.outputs.clear();
   operation.keep_alive.reset();
-  bound_ = false;
+  loaded_ = false;
 }
 
 absl::Status CheckMemory(const Operation& operation) {

@@ -86,7 +86,7 @@ class Completion {
   virtual const std::string& name() const = 0;
   bool done() const { return done_.load(std::memory_order_acquire); }
 
-  // Only once done(), and of a prepared operation not once it is submitted
+  // Only once done(), and of a persistent operation not once it is submitted
   // again:
   const absl::Status& status() const { return status_; }
   bool absent_everywhere() const { return outcome_.absent_everywhere; }
@@ -112,7 +112,7 @@ class Completion {
 };
 
 class OperationTable;
-class PreparedOperation;
+class PersistentOperation;
 class SubmittedOperation;
 
 // The operations of one name that are pending on this rank, in the order of
@@ -120,19 +120,19 @@ class SubmittedOperation;
 // one ahead of it to end.
 struct NameQueue {
   SubmittedOperation* last = nullptr;
-  // The one of one owner that is prepared under this name, if any.
-  std::weak_ptr<PreparedOperation> prepared;
+  // The one of one owner that is persistent under this name, if any.
+  std::weak_ptr<PersistentOperation> persistent;
 };
 
 // An operation from its submission to its completion. Its Completion is a part
 // of it, and the only one that the application sees.
 class SubmittedOperation : public Completion {
  public:
-  SubmittedOperation() : Completion(/*done=*/false), prepared_(false) {}
-  explicit SubmittedOperation(Operation submitted, bool prepared = false)
-      : Completion(/*done=*/prepared),
+  SubmittedOperation() : Completion(/*done=*/false), persistent_(false) {}
+  explicit SubmittedOperation(Operation submitted, bool persistent = false)
+      : Completion(/*done=*/persistent),
         operation(std::move(submitted)),
-        prepared_(prepared) {}
+        persistent_(persistent) {}
 
   const std::string& name() const final { return operation.request.name; }
 
@@ -149,7 +149,7 @@ class SubmittedOperation : public Completion {
  private:
   friend class OperationTable;
 
-  const bool prepared_;
+  const bool persistent_;
   // Under the table's lock. In the table, and where; it is completed by
   // whoever takes it out.
   bool pending_ = false;
@@ -168,57 +168,48 @@ class SubmittedOperation : public Completion {
 
 using SubmittedPtr = std::shared_ptr<SubmittedOperation>;
 
-// An operation that is submitted again and again. Made by Coordinator::Prepare,
-// which has looked at name and request. Its memory can change between
-// submissions. As a Completion it tells about the last submission; before the
-// first it is done.
+// An operation that is submitted again and again. Made by
+// Coordinator::MakePersistent, which has looked at name and request. Its memory
+// can change between submissions. As a Completion it tells about the last
+// submission; before the first it is done.
 //
 // While it is done it belongs to the application, one thread at a time; from
 // its submission until it is done to the coordinator. Its memory is not
-// released on completion, but with it, by Release or by the next Bind. One that
+// released on completion, but with it, by Release or by the next Load. One that
 // was pending when the world was lost stays as it is; nothing more is submitted
 // then anyway.
-class PreparedOperation final
+class PersistentOperation final
     : public SubmittedOperation,
-      public std::enable_shared_from_this<PreparedOperation> {
+      public std::enable_shared_from_this<PersistentOperation> {
  public:
-  PreparedOperation(Operation operation, const OperationTable* table)
-      : SubmittedOperation(std::move(operation), /*prepared=*/true),
+  PersistentOperation(Operation operation, const OperationTable* table)
+      : SubmittedOperation(std::move(operation), /*persistent=*/true),
         table_(table) {}
 
-  // The memory of the submissions that follow; as in Operation. Of absent ones
-  // `inputs` is empty. Ends a local error. Errors: InvalidArgument for spans
-  // that do not fit the request; the former ones stay then.
-  absl::Status Bind(Inputs inputs, Outputs outputs, bool absent,
-                    std::shared_ptr<void> keep_alive);
+  // What the submissions that follow are: `request`, of the same name and
+  // process set and of a kind that MakePersistent takes, and its memory, as in
+  // Operation. With a local error they fail on every rank for that reason, and
+  // there is no memory. Allocates nothing where a former request was as large.
+  // Errors: InvalidArgument for spans that do not fit the request; Load must
+  // follow then.
+  absl::Status Load(const Request& request, bool absent, Inputs inputs,
+                    Outputs outputs, std::shared_ptr<void> keep_alive);
 
-  // The submissions that follow are of other tensors; Bind must follow.
-  void Reshape(TensorSpecs tensors);
-
-  // The submissions that follow, until Bind, are local errors: they fail on
-  // every rank, for this reason.
-  void SetLocalError(std::string reason);
-
-  // The submissions that follow are as `request`, of the same name and process
-  // set and of a kind that can be prepared; Bind must follow, unless it is a
-  // local error. Allocates nothing where a former request was as large.
-  void Replace(const Request& request);
-
-  // Releases the memory and its owner; Bind must follow.
+  // Releases the memory and its owner; Load must follow.
   void Release();
-  bool bound() const { return bound_; }
+  bool loaded() const { return loaded_; }
 
  private:
   friend class OperationTable;
 
   const OperationTable* const table_;  // whose it is
-  bool bound_ = true;
+  bool loaded_ = true;
 };
 
-using PreparedPtr = std::shared_ptr<PreparedOperation>;
+using PersistentPtr = std::shared_ptr<PersistentOperation>;
 
-// Who prepares operations of a name: one part of the program alone, which would
-// be mistaken in preparing a second one; or anybody.
+// Who makes persistent operations of a name: one part of the program alone,
+// for which a second one would be a mistake; or anybody.
 enum class Owner { kOne, kAny };
 
 // ---- Checks that need no other rank.

@@ -173,7 +173,7 @@ void OperationTable::Unlink(SubmittedOperation& pending) {
     pending.queue_->last = ahead;
   }
   const Request& request = pending.operation.request;
-  if (!pending.prepared_) {
+  if (!pending.persistent_) {
     // Of the queue, the table and this one know.
     const auto queue = std::move(pending.queue_);
     if (queue->last == nullptr && queue.use_count() == 2) {
@@ -228,10 +228,10 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
   return pending;
 }
 
-// ---- Prepared operations.
+// ---- Persistent operations.
 
-absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation,
-                                                    Owner owner) {
+absl::StatusOr<PersistentPtr> OperationTable::MakePersistent(
+    Operation&& operation, Owner owner) {
   const Request& request = operation.request;
   const CollectiveTraits& traits = request.traits();
   // Its memory must not differ from one submission to the next.
@@ -239,15 +239,15 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation,
                              traits.memory != MemoryRule::kNone)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", request.name, "': an operation of kind ",
-                     NameOf(request.collective), " cannot be prepared"));
+                     NameOf(request.collective), " cannot be made persistent"));
   }
   if (absl::Status status = CheckMemory(operation); !status.ok()) {
     return status;
   }
-  auto prepared =
-      std::make_shared<PreparedOperation>(std::move(operation), this);
+  auto persistent =
+      std::make_shared<PersistentOperation>(std::move(operation), this);
   base::MutexLock lock(&mutex_);
-  if (absl::Status status = CheckMembership(prepared->operation);
+  if (absl::Status status = CheckMembership(persistent->operation);
       !status.ok()) {
     return status;
   }
@@ -257,53 +257,56 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation,
     });
     queues_limit_ = std::max<size_t>(64, 2 * queues_.size());
   }
-  prepared->queue_ = QueueOf(prepared->name());
-  std::weak_ptr<PreparedOperation>& known = prepared->queue_->prepared;
+  persistent->queue_ = QueueOf(persistent->name());
+  std::weak_ptr<PersistentOperation>& known = persistent->queue_->persistent;
   if (owner == Owner::kOne && !known.expired()) {
     return absl::AlreadyExistsError(absl::StrCat(
-        "'", prepared->name(),
-        "' cannot be prepared: there is a prepared operation of this name on "
+        "'", persistent->name(),
+        "' cannot be made persistent: there is a persistent operation of this "
+        "name on "
         "this rank already; submit that one, or give this one another name"));
   }
   // What the application destroys is this handle; a batch may hold on to the
   // operation for a moment.
-  // Names that anybody may prepare are forgotten once nobody uses them.
+  // Names that anybody may take are forgotten once nobody uses them.
   std::weak_ptr<ReleasedNames> released;
   if (owner == Owner::kOne) released = released_;
-  PreparedPtr handle(
-      prepared.get(),
-      [prepared, released = std::move(released)](PreparedOperation*) mutable {
-        // Where the table is gone, nobody needs to know.
-        if (const auto names = released.lock()) names->Add(prepared->name());
-        prepared.reset();
-      });
+  PersistentPtr handle(persistent.get(),
+                       [persistent, released = std::move(released)](
+                           PersistentOperation*) mutable {
+                         // Where the table is gone, nobody needs to know.
+                         if (const auto names = released.lock())
+                           names->Add(persistent->name());
+                         persistent.reset();
+                       });
   if (owner == Owner::kOne) known = handle;
   return handle;
 }
 
 absl::Status OperationTable::CheckSubmittable(
-    const PreparedOperation& operation) const {
+    const PersistentOperation& operation) const {
   const absl::string_view name = operation.name();
   if (operation.table_ != this) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", name, "' was prepared by another coordinator"));
+        absl::StrCat("'", name, "' belongs to another coordinator"));
   }
   // Not done: this thread's, or its completion is under way.
   if (operation.pending_ || !operation.done()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "'", name,
-        "': this prepared operation is still pending on this rank; wait for it "
-        "before it is submitted again"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", name,
+                     "': this persistent operation is still pending on this "
+                     "rank; wait for it "
+                     "before it is submitted again"));
   }
-  if (!operation.bound()) {
+  if (!operation.loaded()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "'", name, "': the prepared operation has no memory; call Bind"));
+        "'", name, "': the persistent operation has no memory; call Load"));
   }
   return absl::OkStatus();
 }
 
-absl::Status OperationTable::SubmitPrepared(
-    absl::Span<const PreparedPtr> operations, bool* worth_waking) {
+absl::Status OperationTable::SubmitPersistent(
+    absl::Span<const PersistentPtr> operations, bool* worth_waking) {
   *worth_waking = false;
   if (operations.empty()) return absl::OkStatus();
   base::MutexLock lock(&mutex_);
@@ -315,14 +318,14 @@ absl::Status OperationTable::SubmitPrepared(
   // They usually are of one process set.
   std::optional<ProcessSetId> checked_set;
   for (size_t i = 0; i < operations.size(); ++i) {
-    PreparedOperation& prepared = *operations[i];
+    PersistentOperation& persistent = *operations[i];
     absl::Status status = absl::ResourceExhaustedError("");
     // Without memory for the text of an error, none is submitted either.
     base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      status = CheckSubmittable(prepared);
-      const ProcessSetId set = prepared.operation.request.process_set;
+      status = CheckSubmittable(persistent);
+      const ProcessSetId set = persistent.operation.request.process_set;
       if (status.ok() && set != checked_set) {
-        status = CheckMembership(prepared.operation);
+        status = CheckMembership(persistent.operation);
         checked_set = set;
       }
     });
@@ -330,10 +333,10 @@ absl::Status OperationTable::SubmitPrepared(
       for (size_t j = 0; j < i; ++j) operations[j]->Disarm();
       return status;
     }
-    prepared.Rearm();
+    persistent.Rearm();
   }
-  for (const PreparedPtr& prepared : operations) {
-    PutIn(prepared->shared_from_this());
+  for (const PersistentPtr& persistent : operations) {
+    PutIn(persistent->shared_from_this());
   }
   *worth_waking =
       WantsWaking(*operations.front()) || WantsWaking(*operations.back());
@@ -380,7 +383,7 @@ void OperationTable::Complete(absl::Span<const SubmittedPtr> operations,
   }
   for (auto one = taken.rbegin(); one != taken.rend(); ++one) {
     SubmittedOperation& pending = *one->ends;
-    if (pending.prepared_) {
+    if (pending.persistent_) {
       End(pending, status, outcome);  // the application's from here on
       continue;
     }
@@ -462,7 +465,7 @@ void OperationTable::TakeInputs(Inputs& inputs, bool awaited,
   std::erase_if(inputs.released, [&](const std::string& name) {
     mutex_.AssertHeld();
     const auto queue = queues_.find(name);
-    return queue != queues_.end() && !queue->second->prepared.expired();
+    return queue != queues_.end() && !queue->second->persistent.expired();
   });
   gathered_bytes_ = coalesced_bytes;
   awaited_ = awaited;

@@ -27,8 +27,8 @@
 
 namespace hvdlite::negotiation {
 
-// Of prepared operations that the application has destroyed: what all ranks may
-// forget (released_names.h).
+// Of persistent operations that the application has destroyed: what all ranks
+// may forget (released_names.h).
 class ReleasedNames;
 
 // What a rank coordinates with; the references outlive its coordinator.
@@ -90,9 +90,10 @@ class OperationTable {
   // sleeps. Errors as Coordinator::Submit.
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation&& operation, bool* worth_waking);
-  absl::StatusOr<PreparedPtr> Prepare(Operation&& operation, Owner owner);
-  absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations,
-                              bool* worth_waking);
+  absl::StatusOr<PersistentPtr> MakePersistent(Operation&& operation,
+                                               Owner owner);
+  absl::Status SubmitPersistent(absl::Span<const PersistentPtr> operations,
+                                bool* worth_waking);
 
   // Somebody waits for this operation, and so for those of its name that were
   // submitted before it. Only the first time counts.
@@ -108,7 +109,7 @@ class OperationTable {
     std::vector<SubmittedPtr> submitted;
     std::vector<SubmittedPtr> urgent;
     std::optional<std::string> leaving;
-    // Names whose prepared operation is gone, and that have no other of one
+    // Names whose persistent operation is gone, and that have no other of one
     // owner by now.
     std::vector<std::string> released;
     // When whoever coordinates was first wanted to take them in; 0: not yet.
@@ -149,7 +150,7 @@ class OperationTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckMembership(const Operation& operation) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckSubmittable(const PreparedOperation& operation) const
+  absl::Status CheckSubmittable(const PersistentOperation& operation) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Those of a name; made where there are none.
   const std::shared_ptr<NameQueue>& QueueOf(const std::string& name)
@@ -191,7 +192,7 @@ class OperationTable {
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
   std::vector<SubmittedPtr> pending_ ABSL_GUARDED_BY(mutex_);
-  // Of names with prepared or pending operations.
+  // Of names with persistent or pending operations.
   std::unordered_map<std::string, std::shared_ptr<NameQueue>> queues_
       ABSL_GUARDED_BY(mutex_);
   size_t queues_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget unused ones then

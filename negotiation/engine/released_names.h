@@ -12,8 +12,8 @@
 
 namespace hvdlite::negotiation {
 
-// Names of prepared operations that were destroyed, until whoever coordinates
-// takes them. May outlive the OperationTable, as prepared operations may.
+// Names of persistent operations that were destroyed, until whoever coordinates
+// takes them. May outlive the OperationTable, as persistent operations may.
 // Thread-safe.
 class ReleasedNames {
  public:

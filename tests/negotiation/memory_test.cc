@@ -288,7 +288,7 @@ TEST(NegotiationMemoryTest, LargeWorldForgetsAsWell) {
 
 // ---- With coordinators.
 
-TEST(NegotiationMemoryTest, PreparedOperationsThatAreDestroyedLeaveNothing) {
+TEST(NegotiationMemoryTest, PersistentOperationsThatAreDestroyedLeaveNothing) {
   constexpr int kOperations = 40;
   testing::CoordinatedWorld world(2);
   std::vector<float> values(2 * kOperations);
@@ -303,20 +303,21 @@ TEST(NegotiationMemoryTest, PreparedOperationsThatAreDestroyedLeaveNothing) {
   };
   const auto run = [&](int i, int rank) {
     Coordinator& coordinator = world[rank];
-    std::vector<PreparedPtr> prepared;
+    std::vector<PersistentPtr> persistent;
     for (int parameter = 0; parameter < kOperations; ++parameter) {
-      prepared.push_back(
+      persistent.push_back(
           coordinator
-              .Prepare(sum(rank, Sum(absl::StrCat(i, ".", parameter), 1)))
+              .MakePersistent(
+                  sum(rank, Sum(absl::StrCat(i, ".", parameter), 1)))
               .value());
     }
     for (int step = 0; step < 3; ++step) {
-      ASSERT_TRUE(coordinator.SubmitPrepared(prepared, true).ok());
-      for (const PreparedPtr& one : prepared) {
+      ASSERT_TRUE(coordinator.SubmitPersistent(persistent, true).ok());
+      for (const PersistentPtr& one : persistent) {
         ASSERT_TRUE(coordinator.Wait(*one).ok());
       }
     }
-    prepared.clear();
+    persistent.clear();
     // What follows tells the other rank of it, and hears of it.
     for (int use = 0; use < 4; ++use) {
       auto done = coordinator.Submit(sum(rank, Sum("something else", 1)));

@@ -11,6 +11,34 @@
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {
+namespace {
+
+// Calls that a world keeps, at most: some times as many as the automatic names
+// of a kind.
+constexpr size_t kMaxKept = 256;
+
+// As a new one, but with the memory that it has.
+void Clear(negotiation::Request& request) {
+  negotiation::Request cleared;
+  cleared.name = std::move(request.name);
+  cleared.process_set = request.process_set;
+  cleared.tensors = std::move(request.tensors);
+  request = std::move(cleared);
+}
+
+}  // namespace
+
+OperationCall::KeptCalls& OperationCall::KeptOf(World& world) {
+  return *static_cast<KeptCalls*>(
+      world.Companion([] { return std::make_shared<KeptCalls>(kMaxKept); }));
+}
+
+void OperationCall::PutBack() {
+  kept_->persistent.Release();
+  Clear(call().request);
+  const Kept& kept = *kept_;
+  KeptOf(*world_).Put(kept.name, members_.id, std::move(kept_));
+}
 
 OperationCall::OperationCall(absl::string_view kind, const std::string& name,
                              const ProcessSet& process_set)
@@ -29,7 +57,7 @@ OperationCall::OperationCall(absl::string_view kind, const std::string& name,
   } else {
     ThrowIfError(CheckName(name, kind));
   }
-  kept_ = KeptOperation::Take(*world_, known, members_.id);
+  kept_ = KeptOf(*world_).Take(known, members_.id);
   if (kept_ == nullptr) name_ = std::string(known);
 }
 
@@ -125,8 +153,8 @@ void OperationCall::Complete() {
 std::shared_ptr<PendingOperation> OperationCall::Submit(Submission submission) {
   Complete();
   if (kept_ != nullptr) {
-    call_ = kept_->call();
-    KeptOperation::Put(*world_, std::move(kept_));
+    call_ = call();
+    PutBack();
   } else {
     request().name = NameInSet(std::move(name_), members_.id);
   }
@@ -145,11 +173,20 @@ PendingOperation::Tensors OperationCall::RunKept() {
   Complete();
   if (kept_ == nullptr) {
     request().name = NameInSet(name_, members_.id);
-    kept_ = std::make_unique<KeptOperation>(std::move(name_), std::move(call_));
+    kept_ = std::make_unique<Kept>(
+        Kept{std::move(name_),
+             PersistentCall(std::move(call_), negotiation::Owner::kAny)});
   }
-  const absl::Status status = kept_->Run(*world_);
-  PendingOperation::Tensors tensors = kept_->call().tensors;
-  KeptOperation::Put(*world_, std::move(kept_));
+  PersistentCall* const persistent = &kept_->persistent;
+  absl::Status status = persistent->Load(*world_);
+  if (status.ok()) {
+    status = PersistentCall::Submit(*world_, {&persistent, 1},
+                                    Submission::kSynchronous);
+  }
+  if (status.ok()) status = WaitInTimeline(*world_, persistent->completion());
+  if (status.ok()) status = persistent->Deliver();
+  PendingOperation::Tensors tensors = call().tensors;
+  PutBack();
   ThrowIfError(status);
   return tensors;
 }

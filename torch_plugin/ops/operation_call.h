@@ -16,8 +16,9 @@
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
-#include "torch_plugin/ops/kept_operation.h"
+#include "torch_plugin/ops/kept_by_name.h"
 #include "torch_plugin/ops/pending_operation.h"
+#include "torch_plugin/ops/persistent_call.h"
 
 namespace hvdlite::internal {
 
@@ -52,7 +53,7 @@ class OperationCall {
                 const ProcessSet& process_set);
 
   // As the user knows it. Not after Submit().
-  const std::string& name() const { return kept_ ? kept_->name() : name_; }
+  const std::string& name() const { return kept_ ? kept_->name : name_; }
   const World& world() const { return *world_; }
   const Members& members() const { return members_; }
 
@@ -86,13 +87,26 @@ class OperationCall {
   std::shared_ptr<PendingOperation> Submit(Submission submission);
   // As above; returns when it is done. Throws its error.
   std::shared_ptr<PendingOperation> Run();
-  // As above, for operations that can be prepared (KeptOperation); returns the
-  // tensors with their results. From the second call of a name on, of tensors
-  // that look alike, nothing is allocated here.
+  // As above, for kinds that can be persistent; returns the tensors with
+  // their results. The persistent call is left behind for the next call of the
+  // name: from then on, of tensors that look alike, nothing is allocated here.
   PendingOperation::Tensors RunKept();
 
  private:
-  PendingOperation::Call& call() { return kept_ ? kept_->call() : call_; }
+  // What a call of a name leaves behind in its world.
+  struct Kept {
+    std::string name;  // as the user knows it
+    PersistentCall persistent;
+  };
+  using KeptCalls = KeptByName<Kept>;
+
+  static KeptCalls& KeptOf(World& world);
+  // Keeps kept_ for the next call of its name, without its tensors.
+  void PutBack();
+
+  PendingOperation::Call& call() {
+    return kept_ ? kept_->persistent.call() : call_;
+  }
   // The next tensor's; the last call's may lie there.
   negotiation::TensorSpec& NextSpec();
   // The request is as it is submitted, but for the name.
@@ -102,7 +116,7 @@ class OperationCall {
   Members members_;
   // Of the last call of this name; null: there is none. Else name_ and call_
   // are not used.
-  std::unique_ptr<KeptOperation> kept_;
+  std::unique_ptr<Kept> kept_;
   std::string name_;
   PendingOperation::Call call_;
   size_t tensors_ = 0;  // of the request that are this call's

@@ -19,28 +19,6 @@
 
 namespace hvdlite {
 namespace internal {
-namespace {
-
-bool AreSpecsOf(const negotiation::TensorSpecs& specs,
-                const RepeatedOperation::Tensors& tensors) {
-  return std::equal(
-      specs.begin(), specs.end(), tensors.begin(), tensors.end(),
-      [](const negotiation::TensorSpec& spec, const OperationTensors& one) {
-        return IsSpecOf(spec, one.output);
-      });
-}
-
-negotiation::TensorSpecs SpecsOf(const RepeatedOperation::Tensors& tensors) {
-  negotiation::TensorSpecs specs;
-  specs.reserve(tensors.size());
-  for (const OperationTensors& one : tensors) {
-    specs.push_back(SpecInMemoryOrder(one.output));
-  }
-  return specs;
-}
-
-}  // namespace
-
 PendingOperation::PendingOperation(
     std::shared_ptr<World> world,
     std::shared_ptr<const negotiation::Completion> completion,
@@ -78,6 +56,7 @@ absl::StatusOr<std::shared_ptr<PendingOperation>> PendingOperation::TrySubmit(
   negotiation::Operation operation;
   operation.caller_waits = submission == Submission::kSynchronous;
   operation.absent = call.absent;
+  operation.step = call.step;
   for (const OperationTensors& tensors : memory->tensors) {
     if (tensors.input.defined()) {
       operation.inputs.push_back(BytesOf(tensors.input));
@@ -110,13 +89,7 @@ std::shared_ptr<PendingOperation> PendingOperation::Submit(
 
 absl::Status PendingOperation::Wait() {
   ThrowIfForked();
-  std::optional<TraceSpan> span;
-  std::optional<timeline::StepMeter::Wait> wait;
-  if (!completion_->done() && world_->recorder() != nullptr) {
-    span.emplace("WAIT");
-    wait.emplace(world_->step_meter());
-  }
-  absl::Status status = world_->coordinator().Wait(*completion_);
+  absl::Status status = WaitInTimeline(*world_, *completion_);
   if (status.ok()) Deliver();
   return status;
 }
@@ -162,83 +135,15 @@ at::Tensor PendingOperation::received_splits() const {
                     at::TensorOptions().dtype(memory_->splits_dtype));
 }
 
-RepeatedOperation::RepeatedOperation(std::shared_ptr<World> world,
-                                     negotiation::Request request)
-    : world_(std::move(world)), request_(std::move(request)) {}
-
-absl::Status RepeatedOperation::Load(Tensors tensors, bool absent) {
-  *tensors_ = std::move(tensors);
-  negotiation::Inputs inputs;
-  negotiation::Outputs outputs;
-  for (const OperationTensors& one : *tensors_) {
-    if (!absent) inputs.push_back(BytesOf(one.input));
-    outputs.push_back(BytesOf(one.output));
+absl::Status WaitInTimeline(World& world,
+                            const negotiation::Completion& completion) {
+  std::optional<TraceSpan> span;
+  std::optional<timeline::StepMeter::Wait> wait;
+  if (!completion.done() && world.recorder() != nullptr) {
+    span.emplace("WAIT");
+    wait.emplace(world.step_meter());
   }
-  if (prepared_ != nullptr) {
-    if (!AreSpecsOf(prepared_->operation.request.tensors, *tensors_)) {
-      prepared_->Reshape(SpecsOf(*tensors_));
-    }
-    return prepared_->Bind(std::move(inputs), std::move(outputs), absent,
-                           tensors_);
-  }
-  negotiation::Operation operation;
-  operation.request = request_;
-  operation.request.tensors = SpecsOf(*tensors_);
-  operation.absent = absent;
-  operation.inputs = std::move(inputs);
-  operation.outputs = std::move(outputs);
-  operation.keep_alive = tensors_;
-  return Prepare(std::move(operation));
-}
-
-absl::Status RepeatedOperation::SetLocalError(std::string reason) {
-  tensors_->clear();
-  if (prepared_ != nullptr) {
-    prepared_->SetLocalError(std::move(reason));
-    return absl::OkStatus();
-  }
-  negotiation::Operation operation;
-  operation.request = request_;
-  operation.request.local_error = std::move(reason);
-  return Prepare(std::move(operation));
-}
-
-absl::Status RepeatedOperation::Prepare(negotiation::Operation operation) {
-  HVDLITE_ASSIGN_OR_RETURN(prepared_,
-                           world_->coordinator().Prepare(std::move(operation)));
-  return absl::OkStatus();
-}
-
-absl::Status RepeatedOperation::Submit(
-    World& world, absl::Span<RepeatedOperation* const> operations,
-    uint32_t step, Submission submission) {
-  absl::InlinedVector<negotiation::PreparedPtr, 1> prepared;
-  prepared.reserve(operations.size());
-  for (const RepeatedOperation* operation : operations) {
-    operation->prepared_->operation.step = step;
-    prepared.push_back(operation->prepared_);
-  }
-  return world.coordinator().SubmitPrepared(
-      prepared, submission == Submission::kSynchronous);
-}
-
-absl::Status RepeatedOperation::Wait() {
-  absl::Status status = world_->coordinator().Wait(*prepared_);
-  if (!status.ok()) return status;
-  try {
-    CopyResults(*tensors_);
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(
-        "the result of '", name(), "' could not be delivered: ", error.what()));
-  }
-  return absl::OkStatus();
-}
-
-void RepeatedOperation::Unload() {
-  if (prepared_ != nullptr) prepared_->Release();
-  // A coordinator whose world was lost keeps them.
-  if (tensors_.use_count() > 1) tensors_ = std::make_shared<Tensors>();
-  tensors_->clear();
+  return world.coordinator().Wait(completion);
 }
 
 }  // namespace internal

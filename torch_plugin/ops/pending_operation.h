@@ -1,5 +1,4 @@
 // PendingOperation: an operation that was submitted, and its tensors.
-// RepeatedOperation: one that is submitted in every training step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,6 +37,7 @@ class PendingOperation {
     Tensors tensors;
     std::vector<int64_t> rows;               // see negotiation::Operation
     bool absent = false;                     // see negotiation::Operation
+    uint32_t step = 0;                       // see negotiation::Operation
     at::ScalarType splits_dtype = at::kInt;  // of received_splits()
   };
 
@@ -91,54 +91,9 @@ class PendingOperation {
   std::atomic<bool> asked_{false};
 };
 
-// An operation that is submitted in every training step. Costs little where its
-// tensors look as they did the last time. A cycle of calls is Load or
-// SetLocalError, Submit, Wait, Unload; one thread at a time.
-class RepeatedOperation {
- public:
-  using Tensors = PendingOperation::Tensors;
-
-  // `request` is that of all submissions, but for its tensors.
-  RepeatedOperation(std::shared_ptr<World> world, negotiation::Request request);
-
-  // What the next submission takes; see negotiation::Operation for `absent`.
-  // The tensors' memory is in memory order (SpecInMemoryOrder). Errors: as
-  // Coordinator::Prepare.
-  absl::Status Load(Tensors tensors, bool absent);
-  // Makes the next submission fail on all ranks, for this reason. Errors: as
-  // Load.
-  absl::Status SetLocalError(std::string reason);
-
-  // Submits all of them at once, as of this step (negotiation::Operation).
-  // Errors, after which none is in flight: as Coordinator::SubmitPrepared.
-  static absl::Status Submit(World& world,
-                             absl::Span<RepeatedOperation* const> operations,
-                             uint32_t step, Submission submission);
-
-  const std::string& name() const { return request_.name; }
-
-  // Blocks until it is done and returns its status. With success every tensor
-  // has its result.
-  absl::Status Wait();
-  // Then:
-  const at::Tensor& result(size_t index) const {
-    return (*tensors_)[index].result;
-  }
-  bool absent_everywhere() const { return prepared_->absent_everywhere(); }
-  // After an error: as Outcome.
-  uint32_t next_step() const { return prepared_->next_step(); }
-
-  // Lets go of the tensors.
-  void Unload();
-
- private:
-  absl::Status Prepare(negotiation::Operation operation);
-
-  const std::shared_ptr<World> world_;
-  negotiation::Request request_;
-  negotiation::PreparedPtr prepared_;  // null before the first submission
-  // Shared with the coordinator while it is loaded.
-  std::shared_ptr<Tensors> tensors_ = std::make_shared<Tensors>();
-};
+// Blocks until `completion`, of this world, is done and returns its status; the
+// timeline shows it as WAIT.
+absl::Status WaitInTimeline(World& world,
+                            const negotiation::Completion& completion);
 
 }  // namespace hvdlite::internal

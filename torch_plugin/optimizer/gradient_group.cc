@@ -49,7 +49,7 @@ bool GradientParameter::Contributes(ReduceOp op) const {
 
 GradientGroup::GradientGroup(Options options)
     : options_(std::move(options)),
-      operation_(options_.world, options_.request) {}
+      operation_({.request = options_.request}, negotiation::Owner::kOne) {}
 
 // Why the gradient cannot go into an operation on dense ones; empty: it can.
 // Makes it dense where the options say so.
@@ -103,23 +103,26 @@ absl::StatusOr<bool> GradientGroup::Load(
     if (local_error.empty()) local_error = std::move(problem);
   }
   if (submitted_.empty()) return false;
-  if (!local_error.empty()) {
-    HVDLITE_RETURN_IF_ERROR(operation_.SetLocalError(std::move(local_error)));
-    return true;
-  }
-  RepeatedOperation::Tensors tensors;
-  for (const size_t index : submitted_) {
-    const GradientParameter& parameter = parameters[index];
-    tensors.push_back(
-        TensorsOf(parameter, PlaceOf(arena, index, parameter), absent));
-  }
-  if (members().size() > 1) {
-    MakePresence(parameters, arena);
-    for (OperationTensors& one : presence_->Tensors(absent)) {
-      tensors.push_back(std::move(one));
+  PendingOperation::Call& call = operation_.call();
+  call.step = step;
+  call.absent = absent && local_error.empty();
+  call.request.local_error = std::move(local_error);
+  if (call.request.local_error.empty()) {
+    PendingOperation::Tensors tensors;
+    for (const size_t index : submitted_) {
+      const GradientParameter& parameter = parameters[index];
+      tensors.push_back(
+          TensorsOf(parameter, PlaceOf(arena, index, parameter), absent));
     }
+    if (members().size() > 1) {
+      MakePresence(parameters, arena);
+      for (OperationTensors& one : presence_->Tensors(absent)) {
+        tensors.push_back(std::move(one));
+      }
+    }
+    operation_.SetTensorsInMemoryOrder(std::move(tensors));
   }
-  HVDLITE_RETURN_IF_ERROR(operation_.Load(std::move(tensors), absent));
+  HVDLITE_RETURN_IF_ERROR(operation_.Load(*options_.world));
   return true;
 }
 
@@ -142,14 +145,13 @@ void GradientGroup::MakePresence(
       /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
 }
 
-void GradientGroup::TakeResults(
-    std::vector<GradientParameter>& parameters) const {
-  if (operation_.absent_everywhere()) return;
+void GradientGroup::TakeResults(std::vector<GradientParameter>& parameters) {
+  if (operation_.completion().absent_everywhere()) return;
   for (size_t i = 0; i < submitted_.size(); ++i) {
     GradientParameter& parameter = parameters[submitted_[i]];
     if (!parameter.absent) continue;
     if (presence_.has_value() && !presence_->AnywherePresent(i)) continue;
-    parameter.tensor.mutable_grad() = operation_.result(i);
+    parameter.tensor.mutable_grad() = operation_.call().tensors[i].result;
   }
 }
 

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/world.h"
-#include "torch_plugin/ops/pending_operation.h"
+#include "torch_plugin/ops/persistent_call.h"
 #include "torch_plugin/optimizer/gradient_hooks.h"
 #include "torch_plugin/optimizer/gradient_tensors.h"
 #include "torch_plugin/optimizer/nonfinite_check.h"
@@ -67,17 +67,17 @@ class GradientGroup {
   const std::vector<size_t>& members() const { return options_.members; }
   // Those that the operation reduces: all but the sparse ones.
   const std::vector<size_t>& submitted() const { return submitted_; }
-  RepeatedOperation& operation() { return operation_; }
+  PersistentCall& operation() { return operation_; }
 
   // Loads the operation with the gradients as they are; false: all are sparse.
   // A gradient that `check` refuses, or that turns out to be sparse, becomes
   // the operation's local error. `arena`: null, or where gradients are to lie.
-  // Errors: as RepeatedOperation::Load; may throw as LibTorch.
+  // Errors: as PersistentCall::Load; may throw as LibTorch.
   absl::StatusOr<bool> Load(std::vector<GradientParameter>& parameters,
                             GradientArena* arena, NonfiniteCheck& check,
                             uint32_t step);
   // Gives parameters without a gradient those of other ranks. After success.
-  void TakeResults(std::vector<GradientParameter>& parameters) const;
+  void TakeResults(std::vector<GradientParameter>& parameters);
 
   // Whether the operation failed since some rank's gradient is sparse.
   static bool RefusedAsSparse(const absl::Status& status);
@@ -92,7 +92,7 @@ class GradientGroup {
                     GradientArena* arena);
 
   const Options options_;
-  RepeatedOperation operation_;
+  PersistentCall operation_;
   std::vector<size_t> submitted_;
   std::optional<GradientPresence> presence_;
 };

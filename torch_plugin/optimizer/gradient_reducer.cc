@@ -183,7 +183,7 @@ void GradientReducer::Submit(absl::Span<const size_t> groups,
                              Submission submission) {
   const at::NoGradGuard no_grad;
   absl::InlinedVector<size_t, 1> loaded;
-  absl::InlinedVector<RepeatedOperation*, 1> operations;
+  absl::InlinedVector<PersistentCall*, 1> operations;
   for (const size_t index : groups) {
     GradientGroup& group = *groups_[index];
     if (InFlight(group) || !TryLoad(group)) continue;
@@ -192,14 +192,13 @@ void GradientReducer::Submit(absl::Span<const size_t> groups,
   }
   absl::Status status;
   try {
-    status = RepeatedOperation::Submit(*options_.world, operations,
-                                       steps_.present(), submission);
+    status = PersistentCall::Submit(*options_.world, operations, submission);
   } catch (const std::exception& error) {
     status = SubmissionError(error, operations.front()->name());
   }
   if (!status.ok()) {
     KeepFirst(kept_error_, status);
-    for (RepeatedOperation* operation : operations) operation->Unload();
+    for (PersistentCall* operation : operations) operation->Release();
     return;
   }
   for (const size_t index : loaded) {
@@ -213,7 +212,7 @@ void GradientReducer::Submit(absl::Span<const size_t> groups,
 std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
                                             absl::Status& status) {
   std::vector<size_t> in_flight;
-  std::vector<RepeatedOperation*> operations;
+  std::vector<PersistentCall*> operations;
   {
     base::MutexLock lock(&mutex_);
     Submit(groups, Submission::kSynchronous);
@@ -228,7 +227,10 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
   std::vector<std::pair<size_t, absl::Status>> outcomes;
   outcomes.reserve(operations.size());
   for (size_t i = operations.size(); i-- > 0;) {
-    outcomes.emplace_back(in_flight[i], operations[i]->Wait());
+    absl::Status outcome =
+        options_.world->coordinator().Wait(operations[i]->completion());
+    if (outcome.ok()) outcome = operations[i]->Deliver();
+    outcomes.emplace_back(in_flight[i], std::move(outcome));
   }
 
   // Ranks submit in different orders, but are to report the same error.
@@ -250,11 +252,11 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
     } else {
       KeepFirst(status, group.Explain(outcome, parameters_));
     }
-    if (const uint32_t next = group.operation().next_step();
+    if (const uint32_t next = group.operation().completion().next_step();
         !outcome.ok() && next != 0) {
       steps_.ContinueWith(next);
     }
-    group.operation().Unload();
+    group.operation().Release();
   }
   return refused;
 }

@@ -101,10 +101,10 @@ TEST_F(WorthWakingTest, ProcessSetsDoNotGather) {
 }
 
 TEST_F(WorthWakingTest, WhatIsGivenBackDoesNotCount) {
-  const PreparedPtr large =
-      table_.Prepare(Sum("large", 900), Owner::kOne).value();
+  const PersistentPtr large =
+      table_.MakePersistent(Sum("large", 900), Owner::kOne).value();
   bool worth_waking = false;
-  ASSERT_FALSE(table_.SubmitPrepared({large, large}, &worth_waking).ok());
+  ASSERT_FALSE(table_.SubmitPersistent({large, large}, &worth_waking).ok());
   EXPECT_FALSE(worth_waking);
   EXPECT_FALSE(WakesFor(Sum("a", 600)));
   EXPECT_TRUE(WakesFor(Sum("b", 400)));

@@ -48,9 +48,9 @@ TEST_P(SameNameTest, TheKthSubmissionsOfAllRanksBelongTogether) {
     CoordinatedWorld world(size, options);
     world.OnEveryRank([&](int rank) {
       std::mt19937 random(seed * 100 + rank);
-      // Some submissions are those of a prepared operation, which has to be
+      // Some submissions are those of a persistent operation, which has to be
       // done before its next one.
-      std::vector<PreparedPtr> prepared(kNames);
+      std::vector<PersistentPtr> persistent(kNames);
       std::vector<std::vector<Values>> values(kNames);
       std::vector<CompletionPtr> completions;
       for (int name = 0; name < kNames; ++name) values[name].resize(kPerName);
@@ -64,20 +64,20 @@ TEST_P(SameNameTest, TheKthSubmissionsOfAllRanksBelongTogether) {
         mine.assign(LengthOf(name, k), static_cast<float>(k + 1));
         Operation operation = Sum(absl::StrCat("name", name), mine);
         if (random() % 3 == 0) {
-          PreparedPtr& again = prepared[name];
+          PersistentPtr& again = persistent[name];
           if (again == nullptr) {
-            again = world[rank].Prepare(std::move(operation)).value();
+            again = world[rank].MakePersistent(std::move(operation)).value();
           } else if (again->done()) {
-            again->Reshape(operation.request.tensors);
-            ASSERT_TRUE(
-                again->Bind({BytesOf(mine)}, {BytesOf(mine)}, false, nullptr)
-                    .ok());
+            ASSERT_TRUE(again
+                            ->Load(operation.request, false, {BytesOf(mine)},
+                                   {BytesOf(mine)}, nullptr)
+                            .ok());
           } else {
             completions.push_back(
                 world[rank].Submit(std::move(operation)).value());
             continue;
           }
-          ASSERT_TRUE(world[rank].SubmitPrepared({again}, false).ok());
+          ASSERT_TRUE(world[rank].SubmitPersistent({again}, false).ok());
         } else {
           completions.push_back(
               world[rank].Submit(std::move(operation)).value());
@@ -87,7 +87,7 @@ TEST_P(SameNameTest, TheKthSubmissionsOfAllRanksBelongTogether) {
       for (const CompletionPtr& completion : completions) {
         ASSERT_TRUE(world[rank].Wait(*completion).ok()) << completion->status();
       }
-      for (const PreparedPtr& one : prepared) {
+      for (const PersistentPtr& one : persistent) {
         if (one == nullptr) continue;
         ASSERT_TRUE(world[rank].Wait(*one).ok()) << one->status();
       }
@@ -274,19 +274,20 @@ TEST(SameNameErrorTest, AJoinWaitsForAllOfThem) {
   });
 }
 
-TEST(SameNameErrorTest, APreparedOperationAndOthersFollowOneAnother) {
+TEST(SameNameErrorTest, APersistentOperationAndOthersFollowOneAnother) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values first(2, 1), second(3, 1), third(4, 1), fourth(5, 1);
-    const PreparedPtr one = world[rank].Prepare(Sum("x", first)).value();
-    ASSERT_TRUE(world[rank].SubmitPrepared({one}, false).ok());
+    const PersistentPtr one =
+        world[rank].MakePersistent(Sum("x", first)).value();
+    ASSERT_TRUE(world[rank].SubmitPersistent({one}, false).ok());
     const auto plain = world[rank].Submit(Sum("x", second));
     ASSERT_TRUE(plain.ok()) << plain.status();
     ASSERT_TRUE(world[rank].Wait(*one).ok());
-    one->Reshape({{.shape = {4}}});
-    ASSERT_TRUE(
-        one->Bind({BytesOf(third)}, {BytesOf(third)}, false, nullptr).ok());
-    ASSERT_TRUE(world[rank].SubmitPrepared({one}, false).ok());
+    ASSERT_TRUE(one->Load(Sum("x", third).request, false, {BytesOf(third)},
+                          {BytesOf(third)}, nullptr)
+                    .ok());
+    ASSERT_TRUE(world[rank].SubmitPersistent({one}, false).ok());
     const auto last = world[rank].Submit(Sum("x", fourth));
     ASSERT_TRUE(last.ok()) << last.status();
     EXPECT_TRUE(world[rank].Wait(**last).ok());

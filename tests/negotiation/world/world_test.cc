@@ -111,8 +111,8 @@ TEST(WorldTest, ClosedWorldRefusesWhatIsNewAndHasDoneWhatIsOld) {
     EXPECT_EQ(world.recorder(), nullptr);
     const std::vector<absl::Status> refusals = {
         world.coordinator().Submit(Sum("after", values)).status(),
-        world.coordinator().Prepare(Sum("after", values)).status(),
-        world.coordinator().SubmitPrepared({}, /*caller_waits=*/false),
+        world.coordinator().MakePersistent(Sum("after", values)).status(),
+        world.coordinator().SubmitPersistent({}, /*caller_waits=*/false),
         world.coordinator().AllocateTensors(64).status()};
     for (const absl::Status& refusal : refusals) {
       EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
@@ -175,7 +175,7 @@ class SlowCommunicator final
     entered.count_down();
     const auto closed = [this] {
       return absl::IsUnavailable(
-          world->coordinator().SubmitPrepared({}, /*caller_waits=*/false));
+          world->coordinator().SubmitPersistent({}, /*caller_waits=*/false));
     };
     while (!closed()) sched_yield();
     for (int look = 0; look < 1000 && !ended; ++look) sched_yield();

@@ -25,15 +25,20 @@ using ::testing::HasSubstr;
 using Values = std::vector<float>;
 
 absl::Status SubmitAndWait(Coordinator& coordinator,
-                           const PreparedPtr& prepared) {
+                           const PersistentPtr& persistent) {
   absl::Status status =
-      coordinator.SubmitPrepared({prepared}, /*caller_waits=*/true);
-  return status.ok() ? coordinator.Wait(*prepared) : status;
+      coordinator.SubmitPersistent({persistent}, /*caller_waits=*/true);
+  return status.ok() ? coordinator.Wait(*persistent) : status;
 }
 
-class PreparedOperationSizeTest : public ::testing::TestWithParam<int> {};
+absl::Status Load(const PersistentPtr& persistent, Operation next) {
+  return persistent->Load(next.request, next.absent, std::move(next.inputs),
+                          std::move(next.outputs), std::move(next.keep_alive));
+}
 
-TEST_P(PreparedOperationSizeTest, IsReducedAtEverySubmission) {
+class PersistentOperationSizeTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(PersistentOperationSizeTest, IsReducedAtEverySubmission) {
   CoordinatorOptions options;
   options.config.min_batch_bytes = 2000;
   options.config.fusion_threshold_bytes = 8000;
@@ -42,32 +47,32 @@ TEST_P(PreparedOperationSizeTest, IsReducedAtEverySubmission) {
     constexpr int kTensors = 40;
     std::mt19937 random(rank);
     std::vector<Values> values(kTensors);
-    std::vector<PreparedPtr> prepared;
+    std::vector<PersistentPtr> persistent;
     for (int i = 0; i < kTensors; ++i) {
       values[i].resize(1 + i * 3);
-      prepared.push_back(
-          world[rank].Prepare(Sum(absl::StrCat("t", i), values[i])).value());
-      EXPECT_TRUE(prepared.back()->done());
+      persistent.push_back(
+          world[rank]
+              .MakePersistent(Sum(absl::StrCat("t", i), values[i]))
+              .value());
+      EXPECT_TRUE(persistent.back()->done());
     }
     for (int step = 0; step < 12; ++step) {
       for (int i = 0; i < kTensors; ++i) {
         // In new memory.
         values[i] = Values(1 + i * 3, static_cast<float>(i + step));
-        ASSERT_TRUE(prepared[i]
-                        ->Bind({BytesOf(values[i])}, {BytesOf(values[i])},
-                               /*absent=*/false, nullptr)
-                        .ok());
+        ASSERT_TRUE(
+            Load(persistent[i], Sum(absl::StrCat("t", i), values[i])).ok());
       }
-      std::vector<PreparedPtr> order = prepared;
+      std::vector<PersistentPtr> order = persistent;
       std::shuffle(order.begin(), order.end(), random);
       // Some alone, as hooks do, the rest at once.
       const size_t alone = random() % kTensors;
       for (size_t i = 0; i < alone; ++i) {
-        ASSERT_TRUE(world[rank].SubmitPrepared({order[i]}, false).ok());
+        ASSERT_TRUE(world[rank].SubmitPersistent({order[i]}, false).ok());
       }
       ASSERT_TRUE(
           world[rank]
-              .SubmitPrepared(absl::MakeSpan(order).subspan(alone), false)
+              .SubmitPersistent(absl::MakeSpan(order).subspan(alone), false)
               .ok());
       for (auto one = order.rbegin(); one != order.rend(); ++one) {
         ASSERT_TRUE(world[rank].Wait(**one).ok());
@@ -81,16 +86,17 @@ TEST_P(PreparedOperationSizeTest, IsReducedAtEverySubmission) {
   });
 }
 
-TEST_P(PreparedOperationSizeTest, MeetsOrdinaryOnesOfOtherRanks) {
+TEST_P(PersistentOperationSizeTest, MeetsOrdinaryOnesOfOtherRanks) {
   CoordinatedWorld world(GetParam());
   world.OnEveryRank([&](int rank) {
     Values values(3);
-    PreparedPtr prepared;
-    if (rank == 0) prepared = world[rank].Prepare(Sum("x", values)).value();
+    PersistentPtr persistent;
+    if (rank == 0)
+      persistent = world[rank].MakePersistent(Sum("x", values)).value();
     for (int step = 0; step < 5; ++step) {
       values.assign(3, 1);
       if (rank == 0) {
-        ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
+        ASSERT_TRUE(SubmitAndWait(world[rank], persistent).ok());
       } else {
         const auto completion = world[rank].Submit(Sum("x", values));
         ASSERT_TRUE(world[rank].Wait(**completion).ok());
@@ -100,32 +106,33 @@ TEST_P(PreparedOperationSizeTest, MeetsOrdinaryOnesOfOtherRanks) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, PreparedOperationSizeTest,
+INSTANTIATE_TEST_SUITE_P(Sizes, PersistentOperationSizeTest,
                          ::testing::Values(1, 2, 3, 8));
 
-TEST(PreparedOperationTest, TellsOfAbsenceAtEachSubmission) {
+TEST(PersistentOperationTest, TellsOfAbsenceAtEachSubmission) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1), result(2);
-    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    const PersistentPtr persistent =
+        world[rank].MakePersistent(Sum("x", values)).value();
     for (int step = 0; step < 8; ++step) {
       const bool all = step % 4 >= 2;
       const bool absent = all || (step % 2 == 0 && rank == 1);
       values.assign(2, 1);
       result.assign(2, -1);
-      const auto status =
-          absent ? prepared->Bind({}, {BytesOf(result)}, true, nullptr)
-                 : prepared->Bind({BytesOf(values)}, {BytesOf(result)}, false,
-                                  nullptr);
-      ASSERT_TRUE(status.ok()) << status;
-      ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
-      EXPECT_EQ(prepared->absent_everywhere(), all);
+      Operation next = Sum("x", values);
+      next.outputs = {BytesOf(result)};
+      next.absent = absent;
+      if (absent) next.inputs.clear();
+      ASSERT_TRUE(Load(persistent, std::move(next)).ok());
+      ASSERT_TRUE(SubmitAndWait(world[rank], persistent).ok());
+      EXPECT_EQ(persistent->absent_everywhere(), all);
       EXPECT_THAT(result, Each(all ? -1 : step % 2 == 0 ? 1 : 2)) << step;
     }
   });
 }
 
-TEST(PreparedOperationTest, RunsDoneEachTimeAndOwnsItsMemory) {
+TEST(PersistentOperationTest, RunsDoneEachTimeAndOwnsItsMemory) {
   CoordinatedWorld world(1);
   Values values(1, 1);
   int done = 0;
@@ -133,49 +140,53 @@ TEST(PreparedOperationTest, RunsDoneEachTimeAndOwnsItsMemory) {
   Operation operation = Sum("x", values);
   operation.done = [&](const absl::Status&) { ++done; };
   operation.keep_alive = owner;
-  PreparedPtr prepared = world[0].Prepare(std::move(operation)).value();
+  PersistentPtr persistent =
+      world[0].MakePersistent(std::move(operation)).value();
   for (int step = 1; step < 4; ++step) {
-    ASSERT_TRUE(SubmitAndWait(world[0], prepared).ok());
+    ASSERT_TRUE(SubmitAndWait(world[0], persistent).ok());
     EXPECT_EQ(done, step);
     EXPECT_EQ(owner.use_count(), 2);
   }
-  prepared->Release();
+  persistent->Release();
   EXPECT_EQ(owner.use_count(), 1);
-  EXPECT_EQ(world[0].SubmitPrepared({prepared}, false).code(),
+  EXPECT_EQ(world[0].SubmitPersistent({persistent}, false).code(),
             absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(
-      prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
-          .ok());
-  EXPECT_TRUE(SubmitAndWait(world[0], prepared).ok());
+  ASSERT_TRUE(Load(persistent, Sum("x", values)).ok());
+  EXPECT_TRUE(SubmitAndWait(world[0], persistent).ok());
 }
 
-TEST(PreparedOperationTest, MemoryThatDoesNotFitIsRefused) {
+TEST(PersistentOperationTest, MemoryThatDoesNotFitIsRefused) {
   CoordinatedWorld world(1);
   Values values(2, 1), small(1, 1);
-  const PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
-  EXPECT_EQ(
-      prepared->Bind({BytesOf(small)}, {BytesOf(small)}, false, nullptr).code(),
-      absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(prepared->operation.inputs.front().size(), 8u);
-  EXPECT_TRUE(SubmitAndWait(world[0], prepared).ok());
+  const PersistentPtr persistent =
+      world[0].MakePersistent(Sum("x", values)).value();
+  Operation wrong = Sum("x", values);
+  wrong.inputs = {BytesOf(small)};
+  EXPECT_EQ(Load(persistent, std::move(wrong)).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(world[0].SubmitPersistent({persistent}, false).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Load(persistent, Sum("x", values)).ok());
+  EXPECT_TRUE(SubmitAndWait(world[0], persistent).ok());
 }
 
-TEST(PreparedOperationTest, OneThatIsPendingIsNotSubmittedAndNeitherAreOthers) {
+TEST(PersistentOperationTest,
+     OneThatIsPendingIsNotSubmittedAndNeitherAreOthers) {
   Values x(1, 1), y(1, 1), x1(1, 1), y1(1, 1);
   CoordinatedWorld world(2);
-  const PreparedPtr first = world[0].Prepare(Sum("x", x)).value();
-  const PreparedPtr second = world[0].Prepare(Sum("y", y)).value();
-  ASSERT_TRUE(world[0].SubmitPrepared({second}, false).ok());
-  for (const auto& all : {std::vector<PreparedPtr>{first, second},
-                          std::vector<PreparedPtr>{first, first}}) {
-    const absl::Status status = world[0].SubmitPrepared(all, false);
+  const PersistentPtr first = world[0].MakePersistent(Sum("x", x)).value();
+  const PersistentPtr second = world[0].MakePersistent(Sum("y", y)).value();
+  ASSERT_TRUE(world[0].SubmitPersistent({second}, false).ok());
+  for (const auto& all : {std::vector<PersistentPtr>{first, second},
+                          std::vector<PersistentPtr>{first, first}}) {
+    const absl::Status status = world[0].SubmitPersistent(all, false);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("prepared operation is still pending"),
+                AllOf(HasSubstr("persistent operation is still pending"),
                       HasSubstr("wait for it")));
     EXPECT_TRUE(first->done());
   }
-  ASSERT_TRUE(world[0].SubmitPrepared({first}, false).ok());
+  ASSERT_TRUE(world[0].SubmitPersistent({first}, false).ok());
   ASSERT_TRUE(world[1].Submit(Sum("y", y1)).ok());
   ASSERT_TRUE(world[1].Submit(Sum("x", x1)).ok());
   EXPECT_TRUE(world[0].Wait(*first).ok());
@@ -183,33 +194,33 @@ TEST(PreparedOperationTest, OneThatIsPendingIsNotSubmittedAndNeitherAreOthers) {
   EXPECT_THAT(x, Each(2));
 }
 
-TEST(PreparedOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
+TEST(PersistentOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
   CoordinatedWorld world(1);
   Values values(1, 1);
-  PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
-  const auto second = world[0].Prepare(Sum("x", values));
+  PersistentPtr persistent = world[0].MakePersistent(Sum("x", values)).value();
+  const auto second = world[0].MakePersistent(Sum("x", values));
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(second.status().message()),
               AllOf(HasSubstr("'x'"), HasSubstr("another name")));
-  EXPECT_TRUE(SubmitAndWait(world[0], prepared).ok());
-  prepared.reset();
-  EXPECT_TRUE(world[0].Prepare(Sum("x", values)).ok());
+  EXPECT_TRUE(SubmitAndWait(world[0], persistent).ok());
+  persistent.reset();
+  EXPECT_TRUE(world[0].MakePersistent(Sum("x", values)).ok());
 }
 
 // One that the library keeps for a name is not in the way of the program's own,
 // and instances of both belong together in the order of their submission.
-TEST(PreparedOperationTest, AnybodyMayPrepareOthersOfAName) {
+TEST(PersistentOperationTest, AnybodyMayPrepareOthersOfAName) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values a(1, 1), b(1, 10), c(1, 100);
-    const PreparedPtr first =
-        world[rank].Prepare(Sum("x", a), Owner::kAny).value();
-    const PreparedPtr own = world[rank].Prepare(Sum("x", b)).value();
-    const PreparedPtr last =
-        world[rank].Prepare(Sum("x", c), Owner::kAny).value();
+    const PersistentPtr first =
+        world[rank].MakePersistent(Sum("x", a), Owner::kAny).value();
+    const PersistentPtr own = world[rank].MakePersistent(Sum("x", b)).value();
+    const PersistentPtr last =
+        world[rank].MakePersistent(Sum("x", c), Owner::kAny).value();
     for (int step = 1; step <= 4; ++step) {
-      ASSERT_TRUE(world[rank].SubmitPrepared({first, own, last}, true).ok());
-      for (const PreparedPtr& one : {last, own, first}) {
+      ASSERT_TRUE(world[rank].SubmitPersistent({first, own, last}, true).ok());
+      for (const PersistentPtr& one : {last, own, first}) {
         EXPECT_TRUE(world[rank].Wait(*one).ok());
       }
       EXPECT_THAT(a, Each(1 << step));
@@ -219,29 +230,19 @@ TEST(PreparedOperationTest, AnybodyMayPrepareOthersOfAName) {
   });
 }
 
-TEST(PreparedOperationTest, TakesAnotherRequest) {
+TEST(PersistentOperationTest, TakesAnotherRequest) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1);
-    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
-    const Request sum = prepared->operation.request;
-    Request largest = sum;
-    largest.op = collective::ReduceOp::kMax;
-    Request refused = sum;
-    if (rank == 1) refused.local_error = "not now";
+    const PersistentPtr persistent =
+        world[rank].MakePersistent(Sum("x", values)).value();
     for (int step = 0; step < 12; ++step) {
       values.assign(2, rank + 1);
-      const Request& request = step % 3 == 0   ? largest
-                               : step % 3 == 1 ? refused
-                                               : sum;
-      prepared->Replace(request);
-      if (request.local_error.empty()) {
-        EXPECT_FALSE(prepared->bound());
-        ASSERT_TRUE(
-            prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
-                .ok());
-      }
-      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      Operation next = Sum("x", values);
+      if (step % 3 == 0) next.request.op = collective::ReduceOp::kMax;
+      if (step % 3 == 1 && rank == 1) next.request.local_error = "not now";
+      ASSERT_TRUE(Load(persistent, std::move(next)).ok());
+      const absl::Status status = SubmitAndWait(world[rank], persistent);
       if (step % 3 == 1) {
         EXPECT_THAT(std::string(status.message()), HasSubstr("not now"));
       } else {
@@ -252,35 +253,37 @@ TEST(PreparedOperationTest, TakesAnotherRequest) {
   });
 }
 
-TEST(PreparedOperationTest, OneThatIsDestroyedWhilePendingIsReducedAllTheSame) {
+TEST(PersistentOperationTest,
+     OneThatIsDestroyedWhilePendingIsReducedAllTheSame) {
   Values x0(1, 1), x1(1, 2);
   CoordinatedWorld world(2);
-  PreparedPtr prepared = world[0].Prepare(Sum("x", x0)).value();
-  ASSERT_TRUE(world[0].SubmitPrepared({prepared}, false).ok());
-  prepared.reset();
+  PersistentPtr persistent = world[0].MakePersistent(Sum("x", x0)).value();
+  ASSERT_TRUE(world[0].SubmitPersistent({persistent}, false).ok());
+  persistent.reset();
   const auto other = world[1].Submit(Sum("x", x1));
   EXPECT_TRUE(world[1].Wait(**other).ok());
   EXPECT_THAT(x1, Each(3));
 }
 
-TEST(PreparedOperationTest, RefusesUntilItIsBoundAgain) {
+TEST(PersistentOperationTest, ALocalErrorHoldsForOneSubmission) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1);
     Operation first = Sum("x", values);
     if (rank == 1) first.request.local_error = "not at first";
-    const PreparedPtr prepared = world[rank].Prepare(std::move(first)).value();
+    const PersistentPtr persistent =
+        world[rank].MakePersistent(std::move(first)).value();
     for (int step = 0; step < 12; ++step) {
       values.assign(2, 1);
       const bool refused = step % 4 == 0;
-      if (rank == 1 && step > 0 && refused) {
-        prepared->SetLocalError(absl::StrCat("not in step ", step));
-      } else if (step > 0) {
-        ASSERT_TRUE(
-            prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
-                .ok());
+      if (step > 0) {
+        Operation next = Sum("x", values);
+        if (rank == 1 && refused) {
+          next.request.local_error = absl::StrCat("not in step ", step);
+        }
+        ASSERT_TRUE(Load(persistent, std::move(next)).ok());
       }
-      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      const absl::Status status = SubmitAndWait(world[rank], persistent);
       if (refused) {
         EXPECT_THAT(std::string(status.message()),
                     HasSubstr(step == 0 ? "not at first"
@@ -293,30 +296,23 @@ TEST(PreparedOperationTest, RefusesUntilItIsBoundAgain) {
   });
 }
 
-TEST(PreparedOperationTest, TakesOtherTensors) {
+TEST(PersistentOperationTest, TakesOtherTensors) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1);
-    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    const PersistentPtr persistent =
+        world[rank].MakePersistent(Sum("x", values)).value();
     for (int step = 0; step < 12; ++step) {
-      if (step % 4 == 3) {
-        values.resize(values.size() + 1);
-        prepared->Reshape({{.shape = {static_cast<int64_t>(values.size())}}});
-        EXPECT_FALSE(prepared->bound());
-      }
-      // In one step rank 0 alone has others.
-      const bool differs = step == 7 && rank == 0;
-      if (differs) {
-        prepared->Reshape(
-            {{.shape = {1, static_cast<int64_t>(values.size())}}});
-      } else if (step == 8 && rank == 0) {
-        prepared->Reshape({{.shape = {static_cast<int64_t>(values.size())}}});
-      }
+      if (step % 4 == 3) values.resize(values.size() + 1);
       values.assign(values.size(), 1);
-      ASSERT_TRUE(
-          prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
-              .ok());
-      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      Operation next = Sum("x", values);
+      // In one step rank 0 alone has another shape.
+      if (step == 7 && rank == 0) {
+        next.request.tensors = {
+            {.shape = {1, static_cast<int64_t>(values.size())}}};
+      }
+      ASSERT_TRUE(Load(persistent, std::move(next)).ok());
+      const absl::Status status = SubmitAndWait(world[rank], persistent);
       EXPECT_EQ(status.code(), step == 7 ? absl::StatusCode::kInvalidArgument
                                          : absl::StatusCode::kOk)
           << "step " << step << ": " << status;
@@ -327,68 +323,73 @@ TEST(PreparedOperationTest, TakesOtherTensors) {
   });
 }
 
-TEST(PreparedOperationTest, MemoryOutlivesAWorldThatIsLost) {
+TEST(PersistentOperationTest, MemoryOutlivesAWorldThatIsLost) {
   Values values(1, 1);
   CoordinatedWorld world(2);
-  const PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
+  const PersistentPtr persistent =
+      world[0].MakePersistent(Sum("x", values)).value();
   auto owner = std::make_shared<int>();
-  ASSERT_TRUE(
-      prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, owner).ok());
-  ASSERT_TRUE(world[0].SubmitPrepared({prepared}, false).ok());
+  Operation next = Sum("x", values);
+  next.keep_alive = owner;
+  ASSERT_TRUE(Load(persistent, std::move(next)).ok());
+  ASSERT_TRUE(world[0].SubmitPersistent({persistent}, false).ok());
   world[1].Leave("it had enough");
-  EXPECT_FALSE(world[0].Wait(*prepared).ok());
-  prepared->Release();
+  EXPECT_FALSE(world[0].Wait(*persistent).ok());
+  persistent->Release();
   EXPECT_EQ(owner.use_count(), 2);
 }
 
-TEST(PreparedOperationTest, KindsOfUnknownSizeCannotBePrepared) {
+TEST(PersistentOperationTest, KindsOfUnknownSizeCannotBePrepared) {
   CoordinatedWorld world(1);
   Values values(1, 1);
   Operation gather = Sum("x", values);
   gather.request.collective = Collective::kAllgather;
-  EXPECT_EQ(world[0].Prepare(std::move(gather)).status().code(),
+  EXPECT_EQ(world[0].MakePersistent(std::move(gather)).status().code(),
             absl::StatusCode::kInvalidArgument);
   Operation broadcast = Sum("x", values);
   broadcast.request.collective = Collective::kBroadcast;
   broadcast.request.root_rank = 1;
-  EXPECT_EQ(world[0].Prepare(std::move(broadcast)).status().code(),
+  EXPECT_EQ(world[0].MakePersistent(std::move(broadcast)).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(PreparedOperationTest, MismatchFailsAndTheNextSubmissionIsFine) {
+TEST(PersistentOperationTest, MismatchFailsAndTheNextSubmissionIsFine) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1), other(3, 1);
-    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    const PersistentPtr persistent =
+        world[rank].MakePersistent(Sum("x", values)).value();
     for (int step = 0; step < 6; ++step) {
       values.assign(2, 1);
       if (rank == 1 && step == 3) {
-        const PreparedPtr wrong = world[rank].Prepare(Sum("y", other)).value();
+        const PersistentPtr wrong =
+            world[rank].MakePersistent(Sum("y", other)).value();
         ASSERT_FALSE(SubmitAndWait(world[rank], wrong).ok());
       } else if (rank == 0 && step == 3) {
         const auto completion = world[rank].Submit(Sum("y", values));
         ASSERT_FALSE(world[rank].Wait(**completion).ok());
       }
-      ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
+      ASSERT_TRUE(SubmitAndWait(world[rank], persistent).ok());
       ASSERT_THAT(values, Each(2));
     }
   });
 }
 
-TEST(PreparedOperationTest, EndsWithTheWorld) {
+TEST(PersistentOperationTest, EndsWithTheWorld) {
   Values values(1, 1);
   CoordinatedWorld world(2);
-  const PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
-  ASSERT_TRUE(world[0].SubmitPrepared({prepared}, false).ok());
+  const PersistentPtr persistent =
+      world[0].MakePersistent(Sum("x", values)).value();
+  ASSERT_TRUE(world[0].SubmitPersistent({persistent}, false).ok());
   world[1].Leave("it had enough");
-  EXPECT_EQ(world[0].Wait(*prepared).code(), absl::StatusCode::kUnavailable);
-  const absl::Status status = world[0].SubmitPrepared({prepared}, false);
+  EXPECT_EQ(world[0].Wait(*persistent).code(), absl::StatusCode::kUnavailable);
+  const absl::Status status = world[0].SubmitPersistent({persistent}, false);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("it had enough"));
-  EXPECT_TRUE(prepared->done());
+  EXPECT_TRUE(persistent->done());
 }
 
-TEST(PreparedOperationTest, OfARemovedProcessSetIsRefused) {
+TEST(PersistentOperationTest, OfARemovedProcessSetIsRefused) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Operation add;
@@ -400,9 +401,10 @@ TEST(PreparedOperationTest, OfARemovedProcessSetIsRefused) {
     Values values(1, 1);
     Operation sum = Sum("x", values);
     sum.request.process_set = static_cast<ProcessSetId>(added->value());
-    const PreparedPtr prepared = world[rank].Prepare(std::move(sum)).value();
+    const PersistentPtr persistent =
+        world[rank].MakePersistent(std::move(sum)).value();
     for (int step = 0; step < 4; ++step) {
-      ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
+      ASSERT_TRUE(SubmitAndWait(world[rank], persistent).ok());
     }
     EXPECT_THAT(values, Each(16));
     Operation remove;
@@ -411,9 +413,9 @@ TEST(PreparedOperationTest, OfARemovedProcessSetIsRefused) {
     remove.request.removed = static_cast<ProcessSetId>(added->value());
     const auto removed = world[rank].Submit(std::move(remove)).value();
     ASSERT_TRUE(world[rank].Wait(*removed).ok());
-    EXPECT_EQ(world[rank].SubmitPrepared({prepared}, false).code(),
+    EXPECT_EQ(world[rank].SubmitPersistent({persistent}, false).code(),
               absl::StatusCode::kInvalidArgument);
-    EXPECT_TRUE(prepared->done());
+    EXPECT_TRUE(persistent->done());
   });
 }
 
