@@ -1,10 +1,8 @@
 #include "base/config/config_loader.h"
 
-#include <array>
 #include <filesystem>
 #include <limits>
 #include <utility>
-#include <variant>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -15,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/commit_store.h"
+#include "base/config/option_table.h"
 #include "base/end_note.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
@@ -26,185 +25,7 @@ constexpr char kPrefix[] = "HVDLITE_";
 constexpr char kStrict[] = "HVDLITE_STRICT";
 constexpr int64_t kMaxCpu = 65535;
 
-enum class Kind {
-  kBytes,
-  kInteger,
-  kSeconds,
-  kSwitch,
-  kPath,
-  kChoice,
-  kCpu,
-  kSteps,
-  kNodes
-};
-
-using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
-                           std::string Config::*>;
-
-// The one definition of every option; the variable's name follows from `name`.
-// What an option means is said in config.h, with its default: `help` is the
-// first sentence of it (config_table_test compares them, and makes the guide's
-// table).
-struct Option {
-  const char* name;
-  Field field;
-  Kind kind;
-  int64_t minimum = 0;  // of bytes and integers
-  int64_t maximum = std::numeric_limits<int64_t>::max();
-  const char* choices = "";  // of a choice, separated by ", "
-  bool same_on_all_ranks = true;
-  const char* help;
-};
-
-const auto& Options() {
-  static const auto* const options = new std::array<Option, 26>{{
-      {.name = "fusion_threshold_bytes",
-       .field = &Config::fusion_threshold_bytes,
-       .kind = Kind::kBytes,
-       .minimum = 1,
-       .help = "a batch takes no more tensors once it has this many "
-               "bytes"},
-      {.name = "min_batch_bytes",
-       .field = &Config::min_batch_bytes,
-       .kind = Kind::kBytes,
-       .help = "a batch that nobody waits for starts when this much is "
-               "ready"},
-      {.name = "chunk_bytes",
-       .field = &Config::chunk_bytes,
-       .kind = Kind::kBytes,
-       .minimum = 64,
-       .maximum = int64_t{1} << 30,
-       .help = "how much is packed, reduced and unpacked at a time where ranks "
-               "share no memory"},
-      {.name = "tree_arity",
-       .field = &Config::tree_arity,
-       .kind = Kind::kInteger,
-       .minimum = 1,
-       .maximum = kMaxTreeArity,
-       .help = "children of a rank in the tree that readiness travels up"},
-      {.name = "timeline",
-       .field = &Config::timeline,
-       .kind = Kind::kPath,
-       .help = "file for a Chrome trace; empty: none"},
-      {.name = "timeline_steps",
-       .field = &Config::timeline_steps,
-       .kind = Kind::kSteps,
-       .help =
-           "training steps to record, such as 100-110, 100- or 100, counted "
-           "from 1 by the calls of DistributedOptimizer::step(); empty: all "
-           "that happens"},
-      {.name = "timeline_chunks",
-       .field = &Config::timeline_chunks,
-       .kind = Kind::kSwitch,
-       .help = "record every chunk in the timeline"},
-      {.name = "log_level",
-       .field = &Config::log_level,
-       .kind = Kind::kChoice,
-       .choices = "debug, info, warning, error, off",
-       .same_on_all_ranks = false,
-       .help = "least severe log line that is printed"},
-      {.name = "stall_warning_seconds",
-       .field = &Config::stall_warning_seconds,
-       .kind = Kind::kSeconds,
-       .help = "when an operation that misses ranks is warned about; 0: "
-               "never"},
-      {.name = "stall_failure_seconds",
-       .field = &Config::stall_failure_seconds,
-       .kind = Kind::kSeconds,
-       .help = "when the world is aborted for such an operation; 0: "
-               "never"},
-      {.name = "watchdog_seconds",
-       .field = &Config::watchdog_seconds,
-       .kind = Kind::kSeconds,
-       .help = "longest call of the data plane before the world is aborted; 0: "
-               "no limit"},
-      {.name = "start_timeout_seconds",
-       .field = &Config::start_timeout_seconds,
-       .kind = Kind::kSeconds,
-       .help = "longest init() before the process ends, since ranks are "
-               "missing or stopped; 0: no limit"},
-      {.name = "shutdown_timeout_seconds",
-       .field = &Config::shutdown_timeout_seconds,
-       .kind = Kind::kSeconds,
-       .help = "how long shutdown() waits for the other ranks; 0: no "
-               "limit"},
-      {.name = "max_poll_pause_us",
-       .field = &Config::max_poll_pause_us,
-       .kind = Kind::kInteger,
-       .minimum = 1,
-       .maximum = 1'000'000,
-       .help = "longest pause between two looks at a control channel "
-               "that has to be polled"},
-      {.name = "join_average_over_world",
-       .field = &Config::join_average_over_world,
-       .kind = Kind::kSwitch,
-       .help = "averages divide by the process set's size after a join, "
-               "too"},
-      {.name = "backend",
-       .field = &Config::backend,
-       .kind = Kind::kChoice,
-       .choices = "auto, mpi, single",
-       .help = "auto and mpi: MPI, which works for one process, too; "
-               "single: this process alone, without MPI"},
-      {.name = "deterministic",
-       .field = &Config::deterministic,
-       .kind = Kind::kSwitch,
-       .help = "sums have the same bits in every run"},
-      {.name = "shared_memory",
-       .field = &Config::shared_memory,
-       .kind = Kind::kSwitch,
-       .help = "ranks of a node reduce through shared memory"},
-      {.name = "control_channel",
-       .field = &Config::control_channel,
-       .kind = Kind::kChoice,
-       .choices = "auto, mpi, ucx",
-       .help = "what carries control messages between nodes; auto: UCX, "
-               "or MPI where UCX cannot be had"},
-      {.name = "coordinator_core",
-       .field = &Config::coordinator_core,
-       .kind = Kind::kCpu,
-       .same_on_all_ranks = false,
-       .help = "the CPU that the coordinator's thread is bound to: a "
-               "number, none, or auto: a core that the process may use "
-               "and its OpenMP threads do not need"},
-      {.name = "heartbeat_seconds",
-       .field = &Config::heartbeat_seconds,
-       .kind = Kind::kSeconds,
-       .help = "when the world is aborted for a rank without a sign of "
-               "life; 0: never"},
-      {.name = "allreduce_table",
-       .field = &Config::allreduce_table,
-       .kind = Kind::kPath,
-       .help = "file with the measured choice of allreduce algorithms; "
-               "empty: the built-in one"},
-      {.name = "virtual_nodes",
-       .field = &Config::virtual_nodes,
-       .kind = Kind::kNodes,
-       .help = "sizes of consecutive nodes that hosts are split into, "
-               "for tests; empty: every host is a node"},
-      {.name = "malloc",
-       .field = &Config::malloc,
-       .kind = Kind::kChoice,
-       .choices = "keep, tune",
-       .same_on_all_ranks = false,
-       .help =
-           "what init() does about memory that is freed: tune, malloc keeps "
-           "it for the next step; keep, malloc stays as it is"},
-      {.name = "check",
-       .field = &Config::check,
-       .kind = Kind::kChoice,
-       .choices = "off, start, periodic, every",
-       .help = "when a DistributedOptimizer compares the parameters of "
-               "its ranks: off, start, periodic or every"},
-      {.name = "nonfinite_gradients",
-       .field = &Config::nonfinite_gradients,
-       .kind = Kind::kChoice,
-       .choices = "off, warn, error, skip",
-       .help = "what becomes of a gradient with NaN or infinity: off, "
-               "warn, error or skip"},
-  }};
-  return *options;
-}
+using Kind = OptionKind;
 
 std::string VariableName(const Option& option) {
   return absl::StrCat(kPrefix, absl::AsciiStrToUpper(option.name));
@@ -253,26 +74,27 @@ absl::Status CheckCpu(const std::string& value) {
       "'", value, "' is none of auto, none and the number of a CPU"));
 }
 
+std::string& StringOf(const Option& option, Config& config) {
+  return config.*std::get<std::string Config::*>(option.field);
+}
+
 absl::Status CheckValue(const Option& option, const Config& config) {
+  const std::string text = Text(option, config);
   switch (option.kind) {
     case Kind::kBytes:
     case Kind::kInteger:
       return CheckRange(option,
                         config.*std::get<int64_t Config::*>(option.field));
     case Kind::kSeconds:
-      return base::ParseSeconds(Text(option, config)).status();
+      return base::ParseSeconds(text).status();
     case Kind::kChoice:
-      return CheckChoice(option,
-                         config.*std::get<std::string Config::*>(option.field));
+      return CheckChoice(option, text);
     case Kind::kCpu:
-      return CheckCpu(config.*std::get<std::string Config::*>(option.field));
+      return CheckCpu(text);
     case Kind::kSteps:
-      return ParseSteps(config.*std::get<std::string Config::*>(option.field))
-          .status();
+      return ParseSteps(text).status();
     case Kind::kNodes:
-      return ParseVirtualNodes(config.*
-                               std::get<std::string Config::*>(option.field))
-          .status();
+      return ParseVirtualNodes(text).status();
     case Kind::kSwitch:
     case Kind::kPath:
       return absl::OkStatus();
@@ -285,47 +107,38 @@ absl::Status Assign(const Option& option, const std::string& text,
                     Config& config) {
   switch (option.kind) {
     case Kind::kBytes: {
-      HVDLITE_ASSIGN_OR_RETURN(const int64_t value, base::ParseBytes(text));
-      HVDLITE_RETURN_IF_ERROR(CheckRange(option, value));
-      config.*std::get<int64_t Config::*>(option.field) = value;
+      HVDLITE_ASSIGN_OR_RETURN(
+          config.*std::get<int64_t Config::*>(option.field),
+          base::ParseBytes(text));
       break;
     }
     case Kind::kInteger: {
       HVDLITE_ASSIGN_OR_RETURN(
-          const int64_t value,
+          config.*std::get<int64_t Config::*>(option.field),
           base::ParseInteger(text, option.minimum, option.maximum));
-      config.*std::get<int64_t Config::*>(option.field) = value;
       break;
     }
     case Kind::kSeconds: {
-      HVDLITE_ASSIGN_OR_RETURN(const double value, base::ParseSeconds(text));
-      config.*std::get<double Config::*>(option.field) = value;
+      HVDLITE_ASSIGN_OR_RETURN(config.*std::get<double Config::*>(option.field),
+                               base::ParseSeconds(text));
       break;
     }
     case Kind::kSwitch: {
-      HVDLITE_ASSIGN_OR_RETURN(const bool value, base::ParseBool(text));
-      config.*std::get<bool Config::*>(option.field) = value;
+      HVDLITE_ASSIGN_OR_RETURN(config.*std::get<bool Config::*>(option.field),
+                               base::ParseBool(text));
       break;
     }
-    case Kind::kChoice: {
-      const std::string value = absl::AsciiStrToLower(text);
-      HVDLITE_RETURN_IF_ERROR(CheckChoice(option, value));
-      config.*std::get<std::string Config::*>(option.field) = value;
+    case Kind::kChoice:
+    case Kind::kCpu:
+      StringOf(option, config) = absl::AsciiStrToLower(text);
       break;
-    }
-    case Kind::kCpu: {
-      const std::string value = absl::AsciiStrToLower(text);
-      HVDLITE_RETURN_IF_ERROR(CheckCpu(value));
-      config.*std::get<std::string Config::*>(option.field) = value;
-      break;
-    }
     case Kind::kSteps:
     case Kind::kNodes:
     case Kind::kPath:
-      config.*std::get<std::string Config::*>(option.field) = text;
-      return CheckValue(option, config);
+      StringOf(option, config) = text;
+      break;
   }
-  return absl::OkStatus();
+  return CheckValue(option, config);
 }
 
 std::string Accepted(const Option& option) {
@@ -443,7 +256,7 @@ absl::Status ValidateConfig(const Config& config) {
 Config WithAbsolutePaths(Config config) {
   for (const Option& option : Options()) {
     if (option.kind != Kind::kPath) continue;
-    std::string& path = config.*std::get<std::string Config::*>(option.field);
+    std::string& path = StringOf(option, config);
     const auto read = config.values_from_environment.find(option.name);
     const bool was_read =
         read != config.values_from_environment.end() && read->second == path;

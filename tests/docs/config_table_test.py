@@ -2,7 +2,7 @@
 """The configuration variables are described once, in hvdlite/config.h; the others say the same.
 
 The comment of a field of Config, "HVDLITE_NAME. Meaning. More.", and its default are the
-source. The first sentence is the short help in the table of config_loader.cc, without
+source. The first sentence is the short help in the table of option_table.cc, without
 backticks; all of it is the row of the table in docs/guide.md. `--update` rewrites that
 table.
 """
@@ -15,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CONFIG = os.path.join(ROOT, "base", "config", "include", "hvdlite", "config.h")
-LOADER = os.path.join(ROOT, "base", "config", "config_loader.cc")
+LOADER = os.path.join(ROOT, "base", "config", "option_table.cc")
 GUIDE = os.path.join(ROOT, "docs", "guide.md")
 
 HEADER = "| variable | default | means |\n|---|---|---|\n"
@@ -54,7 +54,7 @@ def default_text(kind, default):
 
 
 def options_of(loader):
-    """{name: (help, same on all ranks)} of the table in config_loader.cc."""
+    """{name: (help, same on all ranks)} of the table in option_table.cc."""
     options = {}
     for entry in re.findall(r'\{(\.name = .*?)\},\n', loader, re.DOTALL):
         name = re.search(r'\.name = "(\w+)"', entry)[1]

@@ -1,0 +1,46 @@
+// The table of options: the one definition of each.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <variant>
+
+#include "absl/types/span.h"
+#include "hvdlite/config.h"
+
+namespace hvdlite {
+
+enum class OptionKind {
+  kBytes,
+  kInteger,
+  kSeconds,
+  kSwitch,
+  kPath,
+  kChoice,
+  kCpu,
+  kSteps,
+  kNodes
+};
+
+using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
+                           std::string Config::*>;
+
+// The variable's name follows from `name`. What an option means is said in
+// config.h, with its default: `help` is the first sentence of it
+// (config_table_test compares them, and makes the guide's table).
+struct Option {
+  const char* name;
+  Field field;
+  OptionKind kind;
+  int64_t minimum = 0;  // of bytes and integers
+  int64_t maximum = std::numeric_limits<int64_t>::max();
+  const char* choices = "";  // of a choice, separated by ", "
+  bool same_on_all_ranks = true;
+  const char* help;
+};
+
+// In the order of config.h.
+absl::Span<const Option> Options();
+
+}  // namespace hvdlite
