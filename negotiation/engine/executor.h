@@ -15,15 +15,13 @@
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "hvdlite/config.h"
+#include "negotiation/engine/batch_collective.h"
 #include "negotiation/engine/batch_trace.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/protocol/negotiator.h"
 
 namespace hvdlite::negotiation {
-
-// The operations of a batch, in one order on all ranks.
-using Batch = std::vector<SubmittedPtr>;
 
 // Knows this rank's operations by the tokens that the negotiator has for them,
 // carries batches through the data plane, makes and ends process sets, and
@@ -69,9 +67,7 @@ class Executor {
   };
 
   absl::Status RunBatch(const Decision& decision);
-  // The batch is that of the decision: of one process set that this rank is in,
-  // alike but for names and tensors. Returns the first error, after which
-  // outputs are unspecified.
+  // The batch is that of the decision. Errors: as RunCollective.
   absl::Status Run(const Decision& decision, const Batch& batch,
                    BatchTrace& trace);
   absl::Status AddProcessSet(const Decision& decision);
