@@ -33,9 +33,6 @@ absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text);
 // InvalidArgument.
 absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes);
 
-// Of Config::tree_arity.
-inline constexpr int kMaxTreeArity = 31;
-
 struct ConfigValue {
   std::string name;        // "chunk_bytes"
   std::string text;        // canonical: equal values have equal texts

@@ -2,8 +2,6 @@
 
 #include <vector>
 
-#include "base/config/config_loader.h"
-
 namespace hvdlite {
 
 absl::Span<const Option> Options() {

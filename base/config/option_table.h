@@ -11,6 +11,7 @@
 
 namespace hvdlite {
 
+// How the text of a value is read.
 enum class OptionKind {
   kBytes,
   kInteger,
@@ -23,15 +24,18 @@ enum class OptionKind {
   kNodes
 };
 
-using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
-                           std::string Config::*>;
+using OptionField = std::variant<int64_t Config::*, double Config::*,
+                                 bool Config::*, std::string Config::*>;
+
+// Of Config::tree_arity.
+inline constexpr int kMaxTreeArity = 31;
 
 // The variable's name follows from `name`. What an option means is said in
 // config.h, with its default: `help` is the first sentence of it
 // (config_table_test compares them, and makes the guide's table).
 struct Option {
   const char* name;
-  Field field;
+  OptionField field;
   OptionKind kind;
   int64_t minimum = 0;  // of bytes and integers
   int64_t maximum = std::numeric_limits<int64_t>::max();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "base/config/config_loader.h"
+#include "base/config/option_table.h"
 #include "negotiation/protocol/rank_list.h"
 
 namespace hvdlite::negotiation {
