@@ -15,7 +15,7 @@ Wire::Wire(const Reduction& reduction, int num_inputs)
       postscale_(reduction.factor()),
       element_bytes_(SizeOf(reduction.dtype)),
       wire_element_bytes_(SizeOf(type_)) {
-  if (op_ != ReduceOp::kSum || !IsSixteenBitFloat(type_)) return;
+  if (op_ != ReduceOp::kSum || !IsNarrowFloat(type_)) return;
   const double unit = type_ == dtype_ ? std::abs(prescale_) : 1;
   const double scale = ScaleOfInputs(postscale_.value(), num_inputs * unit);
   prescale_ *= scale;

@@ -39,9 +39,9 @@ struct Factor {
   int64_t divisor;  // positive
 };
 
-// Whether it is a float that is narrower than what it is added in.
-inline bool IsSixteenBitFloat(DataType dtype) {
-  return IsFloat(dtype) && SizeOf(dtype) == 2;
+// Whether it is a float type that is added in float32, since it is narrower.
+inline bool IsNarrowFloat(DataType dtype) {
+  return IsFloat(dtype) && SizeOf(dtype) < 4;
 }
 
 // The power of two, at most 1, by which inputs are multiplied before they are

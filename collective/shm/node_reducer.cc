@@ -36,7 +36,7 @@ Stretch SliceOf(int rank, int num_slices, size_t chunk_bytes) {
 // Whether elements are narrower than what they are added in: then scaling the
 // sum alone loses less than scaling every element before, and overflows later.
 bool ScalesSumAlone(const Reduction& reduction) {
-  return reduction.op == ReduceOp::kSum && IsSixteenBitFloat(reduction.dtype);
+  return reduction.op == ReduceOp::kSum && IsNarrowFloat(reduction.dtype);
 }
 
 // What is to be done where the node has all inputs: nothing is compressed.
