@@ -15,7 +15,7 @@ std::string ShellCommand(const std::vector<std::string>& words);
 // with equally many ranks have the same), and notes.
 std::string RenderDryRun(const Job& job);
 
-// The same as a JSON object on one line, which docs/hvdliterun.md describes.
+// The same as a JSON object on one line, which docs/launching.md describes.
 std::string DryRunJson(const Job& job);
 
 }  // namespace hvdlite::launch

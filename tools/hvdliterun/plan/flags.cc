@@ -38,7 +38,7 @@ constexpr char kExamples[] =
     "  hvdliterun -H n01:4,n02:4 --map numa train_resnet50  by ssh\n"
     "  hvdliterun --map socket --output-dir logs PROGRAM    in a batch job\n"
     "  hvdliterun -np 2 --dry-run PROGRAM                   what it would do\n"
-    "docs/hvdliterun.md tells more.";
+    "See docs/launching.md.";
 
 class HelpFormatter : public CLI::Formatter {
  public:

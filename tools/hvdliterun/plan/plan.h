@@ -126,7 +126,7 @@ struct Preset {
   std::vector<std::pair<std::string, std::string>> variables;
 };
 
-// docs/hvdliterun.md says where each is from.
+// docs/launching.md says where each is from.
 const std::vector<Preset>& Presets();
 
 // Null if there is none of that name.
