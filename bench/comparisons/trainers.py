@@ -9,7 +9,7 @@
               with 2 threads, each against 1 rank with 1 thread
   reference   the same with the reference BLAS
   pssp        the same model in C++ against PyTorch in Python; one process, 1 thread;
-              'recommended': with the settings that docs/benchmarks.md recommends
+              'recommended': with the settings recommended in docs/results/2026-11-benchmarks.md
   resnet50    the same for ResNet50, synthetic images
   settings-pssp, settings-resnet50
               BLAS, allocators, memory formats and bfloat16, each against the default;

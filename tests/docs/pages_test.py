@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""All pages: links lead to files and headings, programs and tests name pages that exist, and charts show their
+tables."""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [HERE, os.path.join(ROOT, "docs", "results")]
+
+import plot_allreduce
+from guide_test import headings_of, read
+
+PAGE = re.compile(r"\bdocs/[\w/.-]+\.md\b")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def tracked_files():
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    return [name for name in names.stdout.split("\0") if name]
+
+
+def broken_links(page, text):
+    """What a page links to that is not there."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for target in LINK.findall(text):
+        path, _, anchor = target.partition("#")
+        if "://" in path:
+            continue
+        file = os.path.join(ROOT, os.path.dirname(page), path) if path else os.path.join(ROOT, page)
+        if not os.path.exists(file) or anchor and anchor not in headings_of(read(file)):
+            yield target
+
+
+class PagesTest(unittest.TestCase):
+    def setUp(self):
+        self.files = [name for name in tracked_files() if os.path.isfile(os.path.join(ROOT, name))]
+        if not self.files:
+            self.skipTest("not a clone: git names no files")
+
+    def test_links_lead_somewhere(self):
+        for page in self.files:
+            if page.endswith(".md"):
+                with self.subTest(page):
+                    self.assertEqual(list(broken_links(page, read(ROOT, page))), [])
+
+    def test_files_name_pages_that_exist(self):
+        for name in self.files:
+            if name.endswith((".h", ".cc", ".py", ".sh", ".txt", ".cmake", ".proto", ".md")):
+                for page in PAGE.findall(read(ROOT, name)):
+                    with self.subTest(name):
+                        self.assertTrue(os.path.exists(os.path.join(ROOT, page)), page)
+
+    def test_charts_show_their_tables(self):
+        svg = plot_allreduce.svg(read(ROOT, "docs", "results", "2026-11-benchmarks.md"))
+        self.assertEqual(svg, read(ROOT, "docs", "allreduce.svg"), "run docs/results/plot_allreduce.py")
+
+
+class ParsingTest(unittest.TestCase):
+    def test_a_link_that_leads_nowhere_is_found(self):
+        self.assertEqual(list(broken_links("docs/x.md", "[a](nowhere.md) [b](../README.md#nothing)")),
+                         ["nowhere.md", "../README.md#nothing"])
+        self.assertEqual(list(broken_links("docs/x.md", "[a](../README.md) [b](https://x.org) ```\n[c](no.md)\n```")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
