@@ -122,7 +122,7 @@ derivative, and takes a NaN beyond the last whole vector for zero: a training th
 would be noticed late. So there is no flag for it.
 
 How the same network scales over nodes, and why negotiation takes so long with one compiler, is of
-the study's other half: `studies/study a64fx_scaling`, [negotiation](../../docs/a64fx_negotiation.md).
+the study's other half: `studies/study a64fx_scaling`, [negotiation](../../docs/results/2026-11-a64fx-negotiation.md).
 """
 
 STUDY = Study(

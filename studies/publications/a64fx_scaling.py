@@ -290,5 +290,5 @@ STUDY = Study(
                    "64 images a process and step instead of 512, of 256 generated ones; real files are read at the "
                    "published scale only."),
     notes="With GNU's build a rank spends 18 times as long in `NEGOTIATE_ALLREDUCE` as with ARM's on two nodes, which "
-          "the study leaves open: [what we think of it](../../docs/a64fx_negotiation.md).",
+          "the study leaves open: [what we think of it](../../docs/results/2026-11-a64fx-negotiation.md).",
     data="CIFAR-10's binary files (`data_batch_1.bin`, ..., `test_batch.bin`), as its authors distribute them.")

@@ -49,7 +49,7 @@ Finding JudgeSharedMemory(const collective::Topology& topology, bool wanted,
         shared.message());
     finding.remedy =
         "start all ranks of a host as one user, in one container and user "
-        "namespace; for Apptainer see docs/slurm_apptainer.md";
+        "namespace; for Apptainer see docs/clusters.md";
   }
   return finding;
 }
