@@ -55,7 +55,7 @@ def result_of(report):
 def one_scheduling_group():
     """Where the kernel has each session's processes in a scheduling group of its own, a rank that
     waits in MPI may keep all else from its CPU for seconds (seen with Linux 6.18; see
-    docs/reliability.md), as ranks of two hosts that share one."""
+    docs/results/2026-11-reliability.md), as ranks of two hosts that share one."""
     try:
         with open(AUTOGROUPS, encoding="ascii") as file:
             before = file.read()
