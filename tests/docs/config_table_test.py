@@ -3,10 +3,11 @@
 
 The comment of a field of Config, "HVDLITE_NAME. Meaning. More.", and its default are the
 source. The first sentence is the short help in the table of option_table.cc, without
-backticks; all of it is the row of the table in docs/guide.md. `--update` rewrites that
-table.
+backticks; all of it is the row of the table in docs/configuration.md. `--update` rewrites
+that table.
 """
 
+import glob
 import os
 import re
 import sys
@@ -16,11 +17,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CONFIG = os.path.join(ROOT, "base", "config", "include", "hvdlite", "config.h")
 LOADER = os.path.join(ROOT, "base", "config", "option_table.cc")
-GUIDE = os.path.join(ROOT, "docs", "guide.md")
+PAGE = os.path.join(ROOT, "docs", "configuration.md")
 
 HEADER = "| variable | default | means |\n|---|---|---|\n"
-# Where the guide tells more: text in config.h, and the chapter.
-LINKS = {"Chrome trace": "#timeline", "join()": "#uneven-data"}
+# Text in config.h, and the section of the guide about it.
+LINKS = {"Chrome trace": "user_guide.md#timeline", "join()": "user_guide.md#uneven-data"}
 
 
 def fields_of(config):
@@ -83,10 +84,10 @@ def table_of(fields):
     return HEADER + "".join(row_of(*field) for field in fields)
 
 
-def table_in(guide):
-    """The table in the guide as it is."""
-    start = guide.index(HEADER)
-    return guide[start:guide.index("\n\n", start) + 1]
+def table_in(page):
+    """The table in the page as it is."""
+    start = page.index(HEADER)
+    return page[start:page.index("\n\n", start) + 1]
 
 
 def read(path):
@@ -113,12 +114,15 @@ class ConfigTableTest(unittest.TestCase):
         for name, _, sentences in self.fields:
             self.assertEqual("May differ by rank." not in sentences, self.options[name][1], name)
 
-    def test_the_table_of_the_guide_is_that_of_the_fields(self):
-        self.assertEqual(table_in(read(GUIDE)), table_of(self.fields),
+    def test_the_table_of_the_page_is_that_of_the_fields(self):
+        self.assertEqual(table_in(read(PAGE)), table_of(self.fields),
                          f"run {os.path.relpath(__file__, ROOT)} --update")
 
-    def test_the_guide_has_no_other_table_of_variables(self):
-        self.assertNotRegex(read(GUIDE), r"(?m)^\| `HVDLITE_\w+` \| [^|]* \| [^|]* \|$")
+    def test_no_other_page_has_a_row_of_the_table(self):
+        names = "|".join(name.upper() for name, _, _ in self.fields)
+        for path in sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)):
+            text = read(path).replace(table_in(read(PAGE)), "")
+            self.assertNotRegex(text, rf"(?m)^\| `(HVDLITE_)?({names})` \| [^|]* \| [^|]* \|$", path)
 
 
 class ParsingTest(unittest.TestCase):
@@ -152,9 +156,9 @@ class ParsingTest(unittest.TestCase):
 
 
 def update():
-    guide = read(GUIDE)
-    with open(GUIDE, "w", encoding="utf-8") as file:
-        file.write(guide.replace(table_in(guide), table_of(fields_of(read(CONFIG)))))
+    page = read(PAGE)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(page.replace(table_in(page), table_of(fields_of(read(CONFIG)))))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// The examples of collectives in docs/guide.md. What stands between "[guide]"
-// and "[end]" is a code block of the guide, word for word (guide_test compares
-// them); what is around it checks what the guide says about it.
+// The examples of collectives in docs/user_guide.md. What stands between
+// "[guide]" and "[end]" is a code block of the guide, word for word (guide_test
+// compares them); what is around it checks what the guide says about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -105,37 +105,28 @@ TEST(GuideTest, RowsOfAllRanks) {
   const int rank = hvdlite::rank();
   const int size = hvdlite::size();
   const torch::Tensor predictions = torch::full({rank + 1, 2}, rank);
+  const torch::Tensor tokens = torch::arange(size * (size + 1) / 2);
+  const torch::Tensor splits = torch::arange(1, size + 1);
+  const torch::Tensor gradient = torch::ones({2 * size + 1, 3});
+  const torch::Tensor thresholds = torch::full({4}, rank);
   // [guide]
   // {1, 2}, {2, 2}, {3, 2}, ... on the ranks; the result holds all rows.
   const torch::Tensor all_predictions = hvdlite::allgather(predictions);
+
+  // splits[r] rows go to rank r; here 1 to rank 0, 2 to rank 1, ...
+  const auto [received, received_splits] = hvdlite::alltoall(tokens, splits);
+
+  const torch::Tensor my_rows = hvdlite::reducescatter(gradient);
+  hvdlite::broadcast_(thresholds, /*root_rank=*/0);
+  hvdlite::barrier();
   // [end]
   EXPECT_EQ(all_predictions.size(0), size * (size + 1) / 2);
   EXPECT_EQ(all_predictions[-1][0].item<int>(), size - 1);
-
-  const torch::Tensor tokens = torch::arange(size * (size + 1) / 2);
-  const torch::Tensor splits = torch::arange(1, size + 1);
-  // [guide]
-  // splits[r] rows go to rank r; here 1 to rank 0, 2 to rank 1, ...
-  const auto [received, received_splits] = hvdlite::alltoall(tokens, splits);
-  // [end]
   EXPECT_EQ(received.size(0), size * (rank + 1));
   EXPECT_TRUE(received_splits.eq(rank + 1).all().item<bool>());
-
-  const torch::Tensor gradient = torch::ones({2 * size + 1, 3});
-  // [guide]
-  const torch::Tensor my_rows = hvdlite::reducescatter(gradient);
-  // [end]
   EXPECT_EQ(my_rows.size(0), rank == 0 ? 3 : 2);
   EXPECT_TRUE(my_rows.eq(1).all().item<bool>());
-
-  const torch::Tensor thresholds = torch::full({4}, rank);
-  // [guide]
-  hvdlite::broadcast_(thresholds, /*root_rank=*/0);
-  // [end]
   EXPECT_TRUE(thresholds.eq(0).all().item<bool>());
-  // [guide]
-  hvdlite::barrier();
-  // [end]
 }
 
 // The ranks submit in opposite orders.

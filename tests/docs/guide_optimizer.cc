@@ -1,6 +1,6 @@
-// The examples of optimizers in docs/guide.md. What stands between "[guide]"
-// and "[end]" is a code block of the guide, word for word (guide_test compares
-// them); what is around it checks what the guide says about it.
+// The examples of optimizers in docs/user_guide.md. What stands between
+// "[guide]" and "[end]" is a code block of the guide, word for word (guide_test
+// compares them); what is around it checks what the guide says about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -155,10 +155,8 @@ TEST(GuideTest, SkippingAStep) {
 TEST(GuideTest, Schedule) {
   auto model = MakeModel();
   auto optimizer = Distribute(model);
-  // [guide]
   torch::optim::StepLR scheduler(optimizer.inner(), /*step_size=*/30,
                                  /*gamma=*/0.1);
-  // [end]
   for (int epoch = 0; epoch <= 30; ++epoch) scheduler.step();
   EXPECT_NEAR(optimizer.inner().param_groups()[0].options().get_lr(), 0.01,
               1e-9);
@@ -168,11 +166,9 @@ TEST(GuideTest, Freezing) {
   auto model = MakeModel();
   auto optimizer = Distribute(model);
   const torch::Tensor before = model->parameters()[0].clone();
-  // [guide]
   for (torch::Tensor& parameter : model[0]->parameters()) {
     parameter.set_requires_grad(false);
   }
-  // [end]
   Loss(model, Shard(WholeBatch())).backward();
   optimizer.step();
   EXPECT_TRUE(model->parameters()[0].equal(before));
@@ -189,12 +185,10 @@ TEST(GuideTest, Freezing) {
 
 TEST(GuideTest, GroupsOfGradients) {
   auto model = MakeModel();
-  // [guide]
   const auto two_groups = hvdlite::DistributedOptimizerOptions().groups(2);
   const auto first_layer_together =
       hvdlite::DistributedOptimizerOptions().groups(
           std::vector<std::vector<torch::Tensor>>{model[0]->parameters()});
-  // [end]
   auto alone = MakeModel();
   torch::optim::SGD sgd(alone->parameters(), 0.1);
   Loss(alone, WholeBatch()).backward();

@@ -1,5 +1,5 @@
-// The examples of docs/guide.md and docs/from_horovod.md that are whole
-// programs, or that begin and end a world: "guide_programs NAME" runs one.
+// The examples of the documentation that are whole programs, or that begin and
+// end a world: "guide_programs NAME" runs one.
 // guide_programs_test.py runs them all and checks what they print; see
 // guide_collectives.cc for "[guide]" and
 // "[end]".
@@ -18,26 +18,7 @@
 #include <stdexcept>
 #include <string>
 
-// [guide]
-// Points of the plane, and the sum of their coordinates plus 1.
-class Points : public torch::data::datasets::Dataset<Points> {
- public:
-  torch::data::Example<> get(size_t index) override { return points_[index]; }
-  torch::optional<size_t> size() const override { return points_.size(); }
-
- private:
-  static std::vector<torch::data::Example<>> Draw() {
-    torch::manual_seed(1);  // the same points on every rank
-    std::vector<torch::data::Example<>> points;
-    for (int i = 0; i < 1000; ++i) {
-      const torch::Tensor x = torch::randn({2});
-      points.emplace_back(x, x.sum(0, /*keepdim=*/true) + 1);
-    }
-    return points;
-  }
-  std::vector<torch::data::Example<>> points_ = Draw();
-};
-// [end]
+#include "tests/docs/guide_points.h"
 
 namespace plain {
 
@@ -65,6 +46,32 @@ int main() {
 // [end]
 
 }  // namespace plain
+
+namespace three_lines {
+
+// The steps of it are those of any LibTorch trainer.
+int main() {
+  torch::nn::Sequential model(torch::nn::Linear(2, 1));
+  // [guide]
+  hvdlite::init();                                        // 1
+  hvdlite::broadcast_parameters(model, /*root_rank=*/0);  // 2
+  hvdlite::DistributedOptimizer optimizer(                // 3
+      std::make_unique<torch::optim::SGD>(model->parameters(), /*lr=*/0.1),
+      model->named_parameters());
+  // [end]
+  // The gradient of each weight is the rank's number, plus one.
+  optimizer.zero_grad();
+  const torch::Tensor inputs = torch::full({1, 2}, hvdlite::rank() + 1.0f);
+  const torch::Tensor before = model->parameters()[0].detach().clone();
+  model->forward(inputs).sum().backward();
+  optimizer.step();
+  const torch::Tensor moved = before - model->parameters()[0].detach();
+  std::cout << "moved by " << moved[0][0].item<float>() << "\n";
+  hvdlite::shutdown();
+  return 0;
+}
+
+}  // namespace three_lines
 
 namespace distributed {
 
@@ -200,7 +207,6 @@ int main() {
 
 namespace elastic {
 
-// [guide]
 int main() {
   hvdlite::init();
   auto data = Points().map(torch::data::transforms::Stack<>());
@@ -209,6 +215,7 @@ int main() {
   hvdlite::DistributedOptimizer optimizer(
       std::make_unique<torch::optim::SGD>(model->parameters(), /*lr=*/0.02),
       model->named_parameters());
+  // [guide]
   hvdlite::DistributedSampler sampler(1000, /*batch=*/10, /*seed=*/1);
   double loss = 0;
 
@@ -241,15 +248,14 @@ int main() {
     }
   });
   hvdlite::shutdown();
+  // [end]
   return exit_code;
 }
-// [end]
 
 }  // namespace elastic
 
 namespace owns_mpi {
 
-// [guide]
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -262,18 +268,17 @@ int main(int argc, char** argv) {
   MPI_Finalize();  // after shutdown()
   return 0;
 }
-// [end]
 
 }  // namespace owns_mpi
 
 namespace some_processes {
 
-// [guide]
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   int process = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  // [guide]
   const bool trains = process != 0;  // process 0 does something else
   MPI_Comm trainers = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, trains ? 0 : MPI_UNDEFINED, process,
@@ -285,10 +290,10 @@ int main(int argc, char** argv) {
     hvdlite::shutdown();
     MPI_Comm_free(&trainers);
   }
+  // [end]
   MPI_Finalize();
   return 0;
 }
-// [end]
 
 }  // namespace some_processes
 
@@ -302,12 +307,10 @@ int main() {
   hvdlite::init(config);
   hvdlite::barrier();
   try {
-    // [guide]
     if (hvdlite::rank() == 0) {  // wrong: the other ranks never come here
       hvdlite::allreduce(torch::ones({2}),
                          hvdlite::AllreduceOptions().name("validation"));
     }
-    // [end]
     hvdlite::barrier();
   } catch (const hvdlite::WorldBroken& error) {
     std::cerr << error.what_without_backtrace() << "\n";
@@ -321,6 +324,7 @@ int main() {
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<int()>> programs = {
       {"plain", plain::main},
+      {"three_lines", three_lines::main},
       {"distributed", distributed::main},
       {"from_horovod", from_horovod::main},
       {"errors", errors::main},

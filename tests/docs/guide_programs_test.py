@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the programs of docs/guide.md do what it says.
+"""Whether the example programs of the documentation do what it says.
 
 Usage: guide_programs_test.py MPIRUN GUIDE_PROGRAMS
 """
@@ -38,6 +38,12 @@ class GuideProgramsTest(unittest.TestCase):
 
     def test_plain_trainer_trains(self):
         self.assert_trains(self.run_program("plain", 0))
+
+    def test_three_lines_make_the_ranks_average_their_gradients(self):
+        result = self.run_program("three_lines", 3)  # gradients 1, 2 and 3, a rate of 0.1
+        self.assertEqual(result.returncode, 0, result.stderr)
+        moved = re.findall(r"^moved by (\S+)$", result.stdout, re.MULTILINE)
+        self.assertEqual([round(float(by), 5) for by in moved], [0.2, 0.2, 0.2])
 
     def test_distributed_trainer_trains_on_any_number_of_ranks(self):
         for ranks in (0, 1, 2, 4):

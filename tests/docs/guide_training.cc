@@ -1,4 +1,5 @@
-// The examples of trainings and models in docs/guide.md. What stands between
+// The examples of trainings and models in docs/user_guide.md. What stands
+// between
 // "[guide]" and "[end]" is a code block of the guide, word for word (guide_test
 // compares them); what is around it checks what the guide says about it.
 #include <gmock/gmock.h>
@@ -98,21 +99,17 @@ TEST(GuideTest, ModelGroups) {
     EXPECT_THAT(ErrorText([&] { hvdlite::barrier(other); }),
                 HasSubstr("is not in the process set"));
   }
-  // [guide]
   for (const hvdlite::ProcessSet& set : sets) hvdlite::remove_process_set(set);
-  // [end]
 }
 
 TEST(GuideTest, Pipeline) {
   const torch::Tensor activations = torch::ones({3, 4}).requires_grad_();
-  // [guide]
   // Rank r hands its activations to rank r + 1: a shift, by alltoall.
   const int next = (hvdlite::rank() + 1) % hvdlite::size();
   const torch::Tensor splits = torch::zeros({hvdlite::size()}, torch::kLong);
   splits[next] = activations.size(0);
   const torch::Tensor inputs =
       std::get<0>(hvdlite::alltoall(activations, splits));
-  // [end]
   ASSERT_EQ(inputs.size(0), 3);
   (inputs * (hvdlite::rank() + 1)).sum().backward();
   EXPECT_TRUE(activations.grad().eq(next + 1).all().item<bool>());

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What docs/exit_codes.md says, of every program and script: a wrong flag ends with 2, and one line that says
-so; --help ends with 0, and fits a terminal; usage: ... FOLDER_OF_PROGRAMS"""
+"""What docs/configuration.md says about exit codes, of every program and script: a wrong flag ends with 2, and
+one line that says so; --help ends with 0, and fits a terminal; usage: ... FOLDER_OF_PROGRAMS"""
 
 import os
 import re
@@ -49,8 +49,9 @@ class ExitCodesTest(unittest.TestCase):
         self.assertEqual(run(words, OMP_NUM_THREADS="4096").returncode, 3)
 
     def test_every_code_of_the_sources_is_in_the_table(self):
-        with open(os.path.join(ROOT, "docs", "exit_codes.md"), encoding="utf-8") as file:
-            told = {int(code) for code in re.findall(r"^\| (\d+) \|", file.read(), re.MULTILINE)}
+        with open(os.path.join(ROOT, "docs", "configuration.md"), encoding="utf-8") as file:
+            section = file.read().split("\n## Exit codes\n")[1]
+        told = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
         found = {}
         for folder in ("negotiation", "support", "tools", "torch_plugin", "trainers", "bench", "studies"):
             for where, _, names in os.walk(os.path.join(ROOT, folder)):

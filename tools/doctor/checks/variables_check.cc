@@ -55,7 +55,7 @@ Finding DoesNothingInTheDoctor(const std::string& name,
   return finding;
 }
 
-// docs/guide.md has the same list.
+// docs/migrating_from_horovod.md has the same list.
 std::string InsteadOfHorovod(const std::string& name,
                              const std::string& value) {
   static const auto* const same_value = new std::map<std::string, std::string>{
