@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""The C++ blocks of the documentation are the delimited regions of the examples, which other tests run; and all
-links between pages lead somewhere."""
+"""The C++ blocks of the documentation are the delimited regions of the examples, which other tests run."""
 
-import glob
 import os
 import re
 import textwrap
@@ -52,12 +50,6 @@ def headings_of(guide):
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def links_of(text):
-    """The targets of the links of a Markdown text but for those to other sites."""
-    code = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
-    return [target for target in re.findall(r"\]\(([^)\s]+)\)", code) if "://" not in target]
-
-
 def read(*path):
     with open(os.path.join(*path), encoding="utf-8") as file:
         return file.read()
@@ -76,32 +68,11 @@ class GuideTest(unittest.TestCase):
 
     def test_every_block_is_an_example_that_runs(self):
         for block in self.blocks:
-            self.assertIn(block, self.regions)
+            self.assertTrue(block in self.regions, block)
 
     def test_every_example_is_shown_once(self):
         for region in self.regions:
             self.assertEqual(self.blocks.count(region), 1, region)
-
-    def test_links_lead_somewhere(self):
-        pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/horovod_parity.md",
-                 *glob.glob("docs/**/*.md", root_dir=ROOT, recursive=True)]
-        self.assertGreater(len(pages), 15)
-        for page in pages:
-            for target in links_of(read(ROOT, page)):
-                path, _, anchor = target.partition("#")
-                file = os.path.join(ROOT, os.path.dirname(page), path) if path else os.path.join(ROOT, page)
-                with self.subTest(page=page, target=target):
-                    self.assertTrue(os.path.exists(file))
-                    if anchor:
-                        self.assertIn(anchor, headings_of(read(file)))
-
-    def test_code_names_pages_that_exist(self):
-        for path in glob.glob("**/*", root_dir=ROOT, recursive=True):
-            if path.startswith("build/") or not path.endswith((".cc", ".h", ".py", ".sh", ".cmake", ".txt", ".proto")):
-                continue
-            for page in re.findall(r"\bdocs/[\w/]+\.md\b", read(ROOT, path)):
-                with self.subTest(file=path):
-                    self.assertTrue(os.path.exists(os.path.join(ROOT, page)), page)
 
 
 class ParsingTest(unittest.TestCase):
@@ -113,10 +84,6 @@ class ParsingTest(unittest.TestCase):
         for source in ("// [guide]\n", "// [end]\n", "// [guide]\n// [guide]\n// [end]\n"):
             with self.assertRaises(ValueError):
                 regions_of(source)
-
-    def test_links_in_code_are_none(self):
-        text = "[a](b.md#c) `x[0](y)` [d](https://e)\n```sh\n[f](g)\n```\n[`h`](i)\n"
-        self.assertEqual(links_of(text), ["b.md#c", "i"])
 
     def test_blocks_of_other_languages_are_left_alone(self):
         self.assertEqual(blocks_of("```sh\nls\n```\n```cpp\na\n\nb\n```\ntext\n```cpp\nc\n```\n"), ["a\n\nb\n", "c\n"])

@@ -13,6 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "docs", "results")]
 
 import plot_allreduce
+import plot_comparison
 from guide_test import headings_of, read
 
 PAGE = re.compile(r"\bdocs/[\w/.-]+\.md\b")
@@ -56,8 +57,10 @@ class PagesTest(unittest.TestCase):
                         self.assertTrue(os.path.exists(os.path.join(ROOT, page)), page)
 
     def test_charts_show_their_tables(self):
-        svg = plot_allreduce.svg(read(ROOT, "docs", "results", "2026-11-benchmarks.md"))
-        self.assertEqual(svg, read(ROOT, "docs", "allreduce.svg"), "run docs/results/plot_allreduce.py")
+        tables = read(ROOT, "docs", "results", "2026-11-benchmarks.md")
+        for plot in (plot_allreduce, plot_comparison):
+            with self.subTest(plot.__name__):
+                self.assertEqual(plot.svg(tables), read(plot.CHART), f"run docs/results/{plot.__name__}.py")
 
 
 class ParsingTest(unittest.TestCase):
