@@ -43,7 +43,7 @@ stage "Making a Debian $suite with ${deb##*/}"
 
 stage "Building and training there"
 (enter_debian "$scratch/root" "$here:/tests" bash -euc '
-  cmake -S /tests/downstream -B /build -DREADME_TRAINER=/tests/downstream/main.cc
+  cmake -S /tests/downstream -B /build -DGETTING_STARTED=/tests/downstream/main.cc
   cmake --build /build --target downstream_trainer
   export OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   /build/downstream_trainer --expect-size 1

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: install_test.sh CMAKE BUILD_DIR CXX_COMPILER [COMPILER_LAUNCHER]
 # Installs BUILD_DIR to a temporary prefix, builds the program in downstream/
-# against it with find_package(hvdlite), and trains on 1 process and 2 ranks. The README's
-# trainer does so with the package of package_test.sh, unpacked into another folder.
+# against it with find_package(hvdlite), and trains on 1 process and 2 ranks. The trainer of
+# docs/getting_started.md does so with the package of package_test.sh, unpacked into another
+# directory.
 set -euo pipefail
 cmake=$1 build=$2 compiler=$3 launcher=${4:-}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +29,7 @@ fi
 # outside PREFIX BUILD TARGET: builds TARGET of downstream/ with the package in PREFIX.
 outside() {
   "$cmake" -G Ninja -S "$here/downstream" -B "$2" \
-    -DREADME_TRAINER="$scratch/readme_trainer.cc" \
+    -DGETTING_STARTED="$scratch/getting_started.cc" \
     -DCMAKE_PREFIX_PATH="$1" -DCMAKE_CXX_COMPILER="$compiler" \
     -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher"
   "$cmake" --build "$2" --target "$3"
@@ -43,12 +44,12 @@ for deb in "$build"/tested_package/hvdlite_*.deb; do
   fi
 done
 
-# The README's trainer is what newcomers start from: it must build and run.
+# What newcomers start from must build and run: the data set and the trainer for many ranks.
 awk '/^```cpp/ {block = ""; inside = 1; next}
-     /^```/ {if (inside && block ~ /int main/) printf "%s", block; inside = 0}
-     inside {block = block $0 "\n"}' "$root/README.md" >"$scratch/readme_trainer.cc"
+     /^```/ {if (inside && (block ~ /#include/ || block ~ /hvdlite::init/)) printf "%s\n", block; inside = 0}
+     inside {block = block $0 "\n"}' "$root/docs/getting_started.md" >"$scratch/getting_started.cc"
 
-outside "$packed" "$scratch/build_packed" readme_trainer >"$scratch/packed.txt" 2>&1 &
+outside "$packed" "$scratch/build_packed" getting_started >"$scratch/packed.txt" 2>&1 &
 outside "$prefix" "$scratch/build" downstream_trainer
 wait $! || {
   cat "$scratch/packed.txt"
@@ -57,8 +58,8 @@ wait $! || {
 
 OMP_NUM_THREADS=1 "$scratch/build/downstream_trainer" --expect-size 1
 "$root/tests/testing/mpirun" 2 "$scratch/build/downstream_trainer" --expect-size 2
-"$root/tests/testing/mpirun" 2 "$scratch/build_packed/readme_trainer" | tee "$scratch/readme.txt"
-grep -q '^step 80 loss' "$scratch/readme.txt"
+(cd "$scratch" && "$root/tests/testing/mpirun" 2 build_packed/getting_started) | tee "$scratch/trained.txt"
+grep -q '^epoch 4 loss' "$scratch/trained.txt"
 
 version=$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")$/\1/p' \
   "$packed"/lib*/cmake/hvdlite/hvdliteConfigVersion.cmake)
