@@ -65,9 +65,10 @@ class PagesTest(unittest.TestCase):
 
 class ParsingTest(unittest.TestCase):
     def test_a_link_that_leads_nowhere_is_found(self):
-        self.assertEqual(list(broken_links("docs/x.md", "[a](nowhere.md) [b](../README.md#nothing)")),
-                         ["nowhere.md", "../README.md#nothing"])
-        self.assertEqual(list(broken_links("docs/x.md", "[a](../README.md) [b](https://x.org) ```\n[c](no.md)\n```")), [])
+        self.assertEqual(list(broken_links("README.md", "[a](nowhere.md) [b](docs/design.md#nothing)")),
+                         ["nowhere.md", "docs/design.md#nothing"])
+        code = "```\n[c](no.md)\n```\n"
+        self.assertEqual(list(broken_links("docs/design.md", "[a](../README.md) [b](https://x.org)\n" + code)), [])
 
 
 if __name__ == "__main__":
