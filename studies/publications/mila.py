@@ -195,7 +195,7 @@ once on each device at the same time, each alone on its share of the cores and o
 the same `_fp16` and `dcgan_all` use all devices. Here a device is a NUMA node, or half of the cores where there is
 one. All of it is run eleven times and ten of them are judged as `mlbench-report` does: mean of the runs less the best
 and the worst; passed are all benches in all runs, an 80 % quantile of the deviations below 5 %, a mean difference to
-the targets from 0 on. [What each bench computes](../../docs/trainers.md#a-suite-of-benchmarks), and what of it is not the
+the targets from 0 on. [What each bench computes](../bench_jobs/README.md), and what of it is not the
 original's. The longer profile `baselines` is `studies/bench_jobs/published.json`.""",
     run=run, programs=("train_synthetic", "hvdliterun", "generate_pacs"),
     differs=(
