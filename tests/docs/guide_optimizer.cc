@@ -77,6 +77,33 @@ TEST(GuideTest, Accumulation) {
   ExpectClose(model, alone);
 }
 
+TEST(GuideTest, LossScale) {
+  auto model = MakeModel();
+  auto optimizer = Distribute(model);
+  const torch::Tensor loss = Loss(model, Shard(WholeBatch()));
+  double scale = 1024;
+  int64_t skipped = optimizer.skipped_steps();
+  // [guide]
+  (loss * scale).backward();
+  optimizer.synchronize();
+  for (auto& parameter : model->parameters()) {
+    if (parameter.grad().defined()) parameter.mutable_grad().div_(scale);
+  }
+  optimizer.step();
+  optimizer.zero_grad();
+  if (optimizer.skipped_steps() > skipped) {
+    skipped = optimizer.skipped_steps();
+    scale /= 2;
+  }
+  // [end]
+  EXPECT_EQ(skipped, 0);
+  auto alone = MakeModel();
+  torch::optim::SGD sgd(alone->parameters(), 0.1);
+  Loss(alone, WholeBatch()).backward();
+  sgd.step();
+  ExpectClose(model, alone);
+}
+
 TEST(GuideTest, Clipping) {
   auto model = MakeModel();
   auto optimizer = Distribute(model);

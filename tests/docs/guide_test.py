@@ -9,7 +9,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 DOCUMENTS = ("README.md", "docs/getting_started.md", "docs/user_guide.md", "docs/migrating_from_horovod.md",
-             "docs/migrating_from_ddp.md")
+             "docs/migrating_from_ddp.md", "docs/reliability.md")
 EXAMPLES = ("guide_points.h", "guide_collectives.cc", "guide_optimizer.cc", "guide_training.cc",
             "guide_programs.cc")
 BEGIN = "// [guide]"
