@@ -57,13 +57,11 @@ TEST(GuideTest, Allreduce) {
 TEST(GuideTest, AllreduceWithScales) {
   const torch::Tensor counts = torch::full({2}, 100.0f);
   const torch::Tensor before = counts.clone();
-  // [guide]
   const torch::Tensor scaled = hvdlite::allreduce(
       counts, hvdlite::AllreduceOptions()
                   .op(hvdlite::ReduceOp::Sum)
                   .prescale_factor(0.01)      // each rank's values, before
                   .postscale_factor(100.0));  // the result
-  // [end]
   EXPECT_TRUE(torch::allclose(scaled, before * hvdlite::size()));
 }
 
@@ -147,10 +145,8 @@ TEST(GuideTest, Names) {
   EXPECT_EQ(b[0].item<int>(), 10 * hvdlite::size());
 
   const torch::Tensor loss = torch::full({}, 1.0f + hvdlite::rank());
-  // [guide]
   const torch::Tensor validation_loss = hvdlite::allreduce(
       loss, hvdlite::AllreduceOptions().name("validation.loss"));
-  // [end]
   EXPECT_FLOAT_EQ(validation_loss.item<float>(), (1.0f + hvdlite::size()) / 2);
 }
 

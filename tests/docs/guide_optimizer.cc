@@ -44,12 +44,10 @@ TEST(GuideTest, SparseGradients) {
   EXPECT_FLOAT_EQ(gradient.to_dense()[size][0].item<float>(), 1.0f);
   optimizer.step();
 
-  // [guide]
   const torch::Tensor counts = torch::sparse_coo_tensor(
       tokens.unsqueeze(0), torch::ones({tokens.size(0)}), {100000});
   const torch::Tensor total = hvdlite::sparse_allreduce(
       counts, hvdlite::AllreduceOptions().op(hvdlite::ReduceOp::Sum));
-  // [end]
   EXPECT_EQ(total.to_dense()[size].item<int>(), size);
   EXPECT_TRUE(total.is_coalesced());
 }
@@ -235,13 +233,11 @@ TEST(GuideTest, GroupsOfGradients) {
 
 TEST(GuideTest, CompressionAndAdasum) {
   auto model = MakeModel();
-  // [guide]
   const auto half_the_bytes =
       hvdlite::DistributedOptimizerOptions().compression(
           hvdlite::Compression::BF16);
   const auto adaptive =
       hvdlite::DistributedOptimizerOptions().op(hvdlite::ReduceOp::Adasum);
-  // [end]
   for (const auto& options : {half_the_bytes, adaptive}) {
     auto optimizer = Distribute(model, options);
     Loss(model, Shard(WholeBatch())).backward();

@@ -116,12 +116,10 @@ TEST(GuideTest, Pipeline) {
 }
 
 TEST(GuideTest, SynchronizedBatchNorm) {
-  // [guide]
   torch::nn::Sequential model(
       torch::nn::Linear(4, 8),
       hvdlite::SyncBatchNorm(torch::nn::BatchNormOptions(8)),
       torch::nn::ReLU());
-  // [end]
   torch::nn::Sequential alone(torch::nn::Linear(4, 8),
                               torch::nn::BatchNorm1d(8), torch::nn::ReLU());
   hvdlite::broadcast_parameters(model, /*root_rank=*/0);
