@@ -58,7 +58,8 @@ class PagesTest(unittest.TestCase):
 
     def test_the_chart_shows_its_tables(self):
         tables = read(ROOT, "docs", "results", "2026-11-benchmarks.md")
-        self.assertEqual(plot_comparison.svg(tables), read(plot_comparison.CHART), "run docs/results/plot_comparison.py")
+        self.assertEqual(plot_comparison.svg(tables), read(plot_comparison.CHART),
+                         "run docs/results/plot_comparison.py")
 
 
 class ParsingTest(unittest.TestCase):
