@@ -16,6 +16,9 @@
 
 namespace hvdlite::collective {
 
+// How far one step of something that runs beside its caller has come.
+enum class Headway { kNone, kSome, kDone };
+
 class PhaseTimer;
 struct FusedTensor;
 struct Reduction;
@@ -58,6 +61,22 @@ class Communicator {
   // floats are added in float32 and rounded once per hop.
   virtual absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
                                  ReduceOp op) = 0;
+
+  // The same of several buffers at once, where the backend can do that: then
+  // links stay busy while this rank packs, reduces and unpacks. An allreduce of
+  // `bytes` should be cut into parts of which so many are under way at a time;
+  // 1: Allreduce does as well.
+  virtual size_t allreduces_at_once(size_t /*bytes*/) const { return 1; }
+  // Begins one, behind those that are under way; arguments as Allreduce. The
+  // memory must stay until it is done. No other operation may be called until
+  // all are done.
+  virtual absl::Status StartAllreduce(absl::Span<std::byte> buffer,
+                                      DataType dtype, ReduceOp op) {
+    return Allreduce(buffer, dtype, op);
+  }
+  // Carries on those that are under way, at least one, without waiting. kDone:
+  // the oldest one is done. Errors: as Allreduce.
+  virtual absl::StatusOr<Headway> AdvanceAllreduces() { return Headway::kDone; }
 
   // Every rank ends with `root`'s bytes; same size and root on every rank.
   virtual absl::Status Broadcast(absl::Span<std::byte> buffer, int root) = 0;
@@ -123,6 +142,7 @@ class Communicator {
   // How long calls look again at once, burning the processor, before they sleep
   // for a peer: a hint for backends that wait by themselves.
   virtual void SetSpin(absl::Duration /*spin*/) {}
+  virtual absl::Duration spin() const { return absl::ZeroDuration(); }
 
   // Some libraries, as MPI may, carry on what a call has begun only in further
   // calls: a peer may still wait for what this rank has sent in one that has

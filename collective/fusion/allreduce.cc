@@ -41,11 +41,7 @@ absl::Status FusedAllreduce(const FusionResources& resources,
 absl::Status Communicator::AllreduceTensors(
     absl::Span<std::byte> buffer, const Reduction& reduction,
     absl::Span<const FusedTensor> tensors, PhaseTimer& timer) {
-  return CombineByChunks(
-      buffer, reduction, size(), tensors, timer,
-      [&](absl::Span<std::byte> elements, DataType wire_type) {
-        return Allreduce(elements, wire_type, reduction.op);
-      });
+  return ReduceByChunks(*this, buffer, reduction, tensors, timer);
 }
 
 absl::StatusOr<TensorMemory> Communicator::AllocateTensors(size_t bytes) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "collective/fusion/tensor_stream.h"
 #include "collective/fusion/wire.h"
+#include "collective/ring/poll_pause.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -15,6 +16,12 @@ absl::Status NotWholeElements(size_t tensor, absl::string_view what,
   return absl::InvalidArgumentError(absl::StrCat(
       "tensor ", tensor, " of the batch has ", bytes, " bytes", what,
       ", not a whole number of elements of ", element_bytes, " bytes"));
+}
+
+constexpr size_t kCacheLine = 64;
+
+size_t BeginOf(int64_t chunk, size_t chunk_bytes) {
+  return static_cast<size_t>(chunk) * chunk_bytes;
 }
 
 }  // namespace
@@ -83,42 +90,97 @@ absl::Status CheckPart(size_t tensor, absl::string_view what, size_t bytes,
       ", but rank ", rank, " has a part of ", partition[rank]));
 }
 
-absl::Status CombineByChunks(
-    absl::Span<std::byte> buffer, const Reduction& reduction, int num_inputs,
-    absl::Span<const FusedTensor> tensors, PhaseTimer& timer,
-    absl::FunctionRef<absl::Status(absl::Span<std::byte>, DataType)> combine) {
-  const Wire wire(reduction, num_inputs);
+absl::Status ReduceByChunks(Communicator& communicator,
+                            absl::Span<std::byte> buffer,
+                            const Reduction& reduction,
+                            absl::Span<const FusedTensor> tensors,
+                            PhaseTimer& timer) {
+  const Wire wire(reduction, communicator.size());
   const TensorStream stream(tensors);
-  const size_t chunk_bytes = wire.BytesThatFit(buffer.size());
-  const auto chunk_part = [&](size_t begin, size_t bytes) {
-    return buffer.subspan(wire.WireBytes(begin), wire.WireBytes(bytes));
+  const size_t slots =
+      communicator.allreduces_at_once(wire.WireBytes(stream.bytes()));
+  const size_t slot_bytes = buffer.size() / slots / kCacheLine * kCacheLine;
+  const size_t chunk_bytes = wire.BytesThatFit(slot_bytes);
+  const int64_t num_chunks = NumRounds(stream.bytes(), chunk_bytes);
+  // Of the tensors, and in the wire type.
+  const auto bytes_of = [&](int64_t chunk) {
+    return std::min(chunk_bytes, stream.bytes() - BeginOf(chunk, chunk_bytes));
+  };
+  const auto memory_of = [&](int64_t chunk) {
+    return buffer.subspan(static_cast<size_t>(chunk) % slots * slot_bytes,
+                          wire.WireBytes(bytes_of(chunk)));
+  };
+  // Calls visit(piece, its memory in the wire type).
+  const auto for_each_piece = [&](int64_t chunk, const auto& visit) {
+    const absl::Span<std::byte> memory = memory_of(chunk);
+    stream.ForEachPiece(
+        BeginOf(chunk, chunk_bytes), bytes_of(chunk),
+        [&](const FusedTensor& piece, size_t at) {
+          visit(piece, memory.subspan(wire.WireBytes(at),
+                                      wire.WireBytes(piece.output.size())));
+        });
+  };
+  const auto pack = [&](int64_t chunk) {
+    for_each_piece(chunk,
+                   [&](const FusedTensor& piece, absl::Span<std::byte> to) {
+                     if (piece.input.empty()) {
+                       wire.PackNeutral(to);
+                     } else {
+                       wire.Pack(piece.input, to);
+                     }
+                   });
+    timer.PhaseOver(FusionPhase::kPack, chunk);
+  };
+  const auto unpack = [&](int64_t chunk) {
+    timer.PhaseOver(FusionPhase::kCommunicate, chunk);
+    for_each_piece(chunk,
+                   [&](const FusedTensor& piece, absl::Span<std::byte> from) {
+                     wire.Unpack(from, piece.output);
+                   });
+    timer.PhaseOver(FusionPhase::kUnpack, chunk);
+  };
+  const auto pause = [&](int64_t done) {
+    return timer.Pause(static_cast<double>(done) /
+                       static_cast<double>(num_chunks));
   };
 
-  size_t begin = 0;  // of this chunk
-  size_t bytes = 0;  // of the tensors, in this chunk
-  return RunRounds(
-      NumRounds(stream.bytes(), chunk_bytes), timer,
-      [&] {
-        bytes = std::min(chunk_bytes, stream.bytes() - begin);
-        stream.ForEachPiece(begin, bytes,
-                            [&](const FusedTensor& piece, size_t at) {
-                              const absl::Span<std::byte> to =
-                                  chunk_part(at, piece.output.size());
-                              if (piece.input.empty()) {
-                                wire.PackNeutral(to);
-                              } else {
-                                wire.Pack(piece.input, to);
-                              }
-                            });
-      },
-      [&] { return combine(chunk_part(0, bytes), wire.type()); },
-      [&] {
-        stream.ForEachPiece(
-            begin, bytes, [&](const FusedTensor& piece, size_t at) {
-              wire.Unpack(chunk_part(at, piece.output.size()), piece.output);
-            });
-        begin += bytes;
-      });
+  if (slots == 1) {
+    for (int64_t chunk = 0; chunk < num_chunks; ++chunk) {
+      if (chunk > 0) HVDLITE_RETURN_IF_ERROR(pause(chunk));
+      pack(chunk);
+      HVDLITE_RETURN_IF_ERROR(
+          communicator.Allreduce(memory_of(chunk), wire.type(), reduction.op));
+      unpack(chunk);
+    }
+    return absl::OkStatus();
+  }
+
+  timer.AlgorithmChosen("ring");
+  int64_t begun = 0;
+  PollPause wait(communicator.spin());
+  for (int64_t done = 0; done < num_chunks;) {
+    const bool room =
+        begun < num_chunks && begun - done < static_cast<int64_t>(slots);
+    if (room) {
+      pack(begun);
+      HVDLITE_RETURN_IF_ERROR(communicator.StartAllreduce(
+          memory_of(begun), wire.type(), reduction.op));
+      ++begun;
+    }
+    HVDLITE_ASSIGN_OR_RETURN(const Headway headway,
+                             communicator.AdvanceAllreduces());
+    if (headway == Headway::kDone) {
+      unpack(done);
+      ++done;
+      if (done < num_chunks) HVDLITE_RETURN_IF_ERROR(pause(done));
+    }
+    if (room || headway != Headway::kNone) {
+      wait.Reset();
+    } else if (wait.Pause()) {
+      HVDLITE_RETURN_IF_ERROR(timer.Serve());
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace hvdlite::collective

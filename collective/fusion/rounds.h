@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "collective/kernels/data_type.h"
 
@@ -112,13 +112,15 @@ absl::Status RunRounds(int64_t num_rounds, PhaseTimer& timer, const Pack& pack,
   return absl::OkStatus();
 }
 
-// The course of collectives that reduce whole tensors: as many elements as fit
-// in their wire type are packed into `buffer`, combined there with those of the
-// other `num_inputs - 1` ranks by combine(elements, wire type), unpacked, and
-// so on. Arguments have been checked.
-absl::Status CombineByChunks(
-    absl::Span<std::byte> buffer, const Reduction& reduction, int num_inputs,
-    absl::Span<const FusedTensor> tensors, PhaseTimer& timer,
-    absl::FunctionRef<absl::Status(absl::Span<std::byte>, DataType)> combine);
+// The course of an allreduce of `communicator`: as many elements as fit in
+// their wire type are packed into `buffer`, reduced there, unpacked, and so on.
+// Where the communicator can do several allreduces at once, `buffer` holds as
+// many chunks, which are packed and unpacked while others travel. Arguments
+// have been checked.
+absl::Status ReduceByChunks(Communicator& communicator,
+                            absl::Span<std::byte> buffer,
+                            const Reduction& reduction,
+                            absl::Span<const FusedTensor> tensors,
+                            PhaseTimer& timer);
 
 }  // namespace hvdlite::collective

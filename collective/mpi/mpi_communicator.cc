@@ -14,7 +14,10 @@
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
 #include "collective/mpi/mpi_calls.h"
+#include "collective/mpi/mpi_messages.h"
 #include "collective/mpi/mpi_world.h"
+#include "collective/ring/allreduce_queue.h"
+#include "collective/ring/poll_pause.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -25,6 +28,9 @@ namespace {
 constexpr int kImmediateTests = 200;
 constexpr absl::Duration kFirstPause = absl::Microseconds(20);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(1);
+
+// Tags of the ring's messages begin here.
+constexpr int kFirstRingTag = 1000;
 
 // A probe that finds a message may leave it at that.
 constexpr int kTagOfNoMessage = 1;
@@ -68,6 +74,7 @@ class MpiCommunicator final : public Communicator {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return;
+    queue_.reset();
     ForgetMpiCommunicator(MPI_Comm_c2f(comm_));
     MPI_Comm_free(&comm_);
   }
@@ -81,8 +88,52 @@ class MpiCommunicator final : public Communicator {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(
         CheckReductionArguments("Allreduce", buffer, dtype, op));
-    return Latch(calls_.Allreduce(buffer, dtype, operations_->For(dtype, op)));
+    if (allreduces_at_once(buffer.size()) == 1) {
+      return Latch(
+          calls_.Allreduce(buffer, dtype, operations_->For(dtype, op)));
+    }
+    HVDLITE_RETURN_IF_ERROR(StartAllreduce(buffer, dtype, op));
+    for (PollPause pause(spin_);;) {
+      HVDLITE_ASSIGN_OR_RETURN(const Headway headway, AdvanceAllreduces());
+      if (headway == Headway::kDone) return absl::OkStatus();
+      if (headway == Headway::kSome) {
+        pause.Reset();
+      } else {
+        pause.Pause();
+      }
+    }
   }
+
+  size_t allreduces_at_once(size_t bytes) const override {
+    return bytes >= options_.ring_from_bytes && size_ > 1
+               ? AllreduceQueue::kAtOnce
+               : 1;
+  }
+
+  absl::Status StartAllreduce(absl::Span<std::byte> buffer, DataType dtype,
+                              ReduceOp op) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_RETURN_IF_ERROR(
+        CheckReductionArguments("Allreduce", buffer, dtype, op));
+    if (queue_ == nullptr) {
+      queue_ = std::make_unique<AllreduceQueue>(
+          CreateMpiMessages(comm_, world_rank_), rank_, size_, kFirstRingTag,
+          RingOptions{.segment_bytes = options_.segment_bytes});
+    }
+    has_called_->store(true);
+    queue_->Begin(buffer, dtype, op);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Headway> AdvanceAllreduces() override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    absl::StatusOr<Headway> headway = queue_->Advance();
+    HVDLITE_RETURN_IF_ERROR(Latch(headway.status()));
+    return headway;
+  }
+
+  void SetSpin(absl::Duration spin) override { spin_ = spin; }
+  absl::Duration spin() const override { return spin_; }
 
   absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
     HVDLITE_RETURN_IF_ERROR(broken_);
@@ -205,6 +256,8 @@ class MpiCommunicator final : public Communicator {
   const std::shared_ptr<const MpiOperations> operations_;
   const std::shared_ptr<std::atomic<bool>> has_called_;  // MPI
   const BoundedMpiCalls calls_;
+  std::unique_ptr<AllreduceQueue> queue_;  // null before the first use
+  absl::Duration spin_;
   absl::Status broken_;
 };
 

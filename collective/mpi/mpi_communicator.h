@@ -2,6 +2,7 @@
 // the Communicator over it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -74,6 +75,10 @@ struct MpiCommunicatorOptions {
   // Elements per MPI call at most (bytes where nothing is reduced); what is
   // beyond it takes several calls. INT_MAX at most.
   int64_t max_count_per_call = 1 << 30;
+  // Allreduces of this size or more go around a ring of ranks (RingAllreduce),
+  // in messages of `segment_bytes`; smaller ones are MPI_Allreduce's.
+  size_t ring_from_bytes = size_t{256} << 10;
+  size_t segment_bytes = size_t{60} << 10;
 };
 
 // A communicator over a duplicate of the ranks' own (MpiWorld()). Collective.

@@ -1,0 +1,248 @@
+#include "collective/ring/ring_allreduce.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "collective/ring/allreduce_queue.h"
+
+namespace hvdlite::collective {
+namespace {
+
+// Messages among ranks of one thread. Bytes travel when the test calls Deliver,
+// so that memory that changes too early gives a wrong sum.
+class FakeNetwork {
+ public:
+  explicit FakeNetwork(uint32_t seed) : random_(seed) {}
+
+  std::unique_ptr<PointToPoint> PortOf(int rank) {
+    return std::make_unique<Port>(*this, rank);
+  }
+
+  // One message between ranks that both have begun it, if there is any.
+  void Deliver() {
+    std::vector<Channel*> ready;
+    for (auto& [key, channel] : channels_) {
+      if (!channel.sends.empty() && !channel.receives.empty()) {
+        ready.push_back(&channel);
+      }
+    }
+    if (ready.empty()) return;
+    Channel& channel = *ready[random_() % ready.size()];
+    const auto [sent, from] = channel.sends.front();
+    const auto [received, to] = channel.receives.front();
+    channel.sends.pop_front();
+    channel.receives.pop_front();
+    ASSERT_EQ(from.size(), to.size());
+    std::memcpy(to.data(), from.data(), from.size());
+    done_[sent] = done_[received] = true;
+  }
+
+  // How many messages nobody has seen the end of.
+  size_t under_way() const { return done_.size(); }
+  // From now on every call fails.
+  void Break() { status_ = absl::UnavailableError("the link is cut"); }
+
+ private:
+  template <typename Byte>
+  struct Side {
+    PointToPoint::Id id;
+    absl::Span<Byte> bytes;
+  };
+  struct Channel {
+    std::deque<Side<const std::byte>> sends;
+    std::deque<Side<std::byte>> receives;
+  };
+
+  class Port final : public PointToPoint {
+   public:
+    Port(FakeNetwork& network, int rank) : network_(network), rank_(rank) {}
+
+    absl::StatusOr<Id> Send(int to, int tag,
+                            absl::Span<const std::byte> bytes) override {
+      if (!network_.status_.ok()) return network_.status_;
+      const Id id = network_.NewId();
+      network_.channels_[{rank_, to, tag}].sends.push_back({id, bytes});
+      return id;
+    }
+    absl::StatusOr<Id> Receive(int from, int tag,
+                               absl::Span<std::byte> bytes) override {
+      if (!network_.status_.ok()) return network_.status_;
+      const Id id = network_.NewId();
+      network_.channels_[{from, rank_, tag}].receives.push_back({id, bytes});
+      return id;
+    }
+    absl::StatusOr<bool> Test(Id id) override {
+      if (!network_.status_.ok()) return network_.status_;
+      if (!network_.done_.at(id)) return false;
+      network_.done_.erase(id);
+      return true;
+    }
+    void Cancel(Id id) override { EXPECT_EQ(network_.done_.erase(id), 1u); }
+
+   private:
+    FakeNetwork& network_;
+    const int rank_;
+  };
+
+  PointToPoint::Id NewId() {
+    done_[next_] = false;
+    return next_++;
+  }
+
+  std::mt19937 random_;
+  std::map<std::tuple<int, int, int>, Channel> channels_;  // from, to, tag
+  std::map<PointToPoint::Id, bool> done_;
+  PointToPoint::Id next_ = 0;
+  absl::Status status_;
+};
+
+absl::Span<std::byte> BytesOf(std::vector<int32_t>& values) {
+  return {reinterpret_cast<std::byte*>(values.data()), values.size() * 4};
+}
+
+// Value `i` of a rank in buffer `number`; their sum over all ranks tells which
+// ranks were added, and how often.
+int32_t ValueOf(int rank, int number, size_t i) {
+  return static_cast<int32_t>((i * 31 + static_cast<size_t>(number)) % 1000) +
+         (1 << (10 + 2 * rank));
+}
+
+struct RingCase {
+  int ranks;
+  size_t elements;
+  size_t window;
+};
+
+class RingAllreduceTest : public ::testing::TestWithParam<RingCase> {};
+
+// In segments of 16 elements.
+constexpr RingOptions kSegments = {.segment_bytes = 64};
+
+TEST_P(RingAllreduceTest, SumsOnAllRanksInAnyOrderOfEvents) {
+  const auto [ranks, elements, window] = GetParam();
+  RingOptions options = kSegments;
+  options.window = window;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    FakeNetwork network(seed);
+    std::mt19937 random(seed);
+    std::vector<std::vector<int32_t>> values(static_cast<size_t>(ranks));
+    std::vector<std::unique_ptr<PointToPoint>> ports;
+    std::vector<std::unique_ptr<RingAllreduce>> rings;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (size_t i = 0; i < elements; ++i) {
+        values[static_cast<size_t>(rank)].push_back(ValueOf(rank, 0, i));
+      }
+      ports.push_back(network.PortOf(rank));
+      rings.push_back(std::make_unique<RingAllreduce>(*ports.back(), rank,
+                                                      ranks, options));
+      rings.back()->Begin(/*tag=*/7, BytesOf(values[static_cast<size_t>(rank)]),
+                          DataType::kInt32, ReduceOp::kSum);
+    }
+    std::vector<bool> done(static_cast<size_t>(ranks));
+    for (int left = ranks; left > 0;) {
+      const size_t rank = random() % static_cast<size_t>(ranks);
+      if (random() % 2 == 0) network.Deliver();
+      if (done[rank]) continue;
+      const auto headway = rings[rank]->Advance();
+      ASSERT_TRUE(headway.ok());
+      if (*headway != Headway::kDone) continue;
+      done[rank] = true;
+      --left;
+    }
+    EXPECT_EQ(network.under_way(), 0u);
+    for (size_t i = 0; i < elements; ++i) {
+      int32_t sum = 0;
+      for (int rank = 0; rank < ranks; ++rank) sum += ValueOf(rank, 0, i);
+      for (const std::vector<int32_t>& of_rank : values) {
+        ASSERT_EQ(of_rank[i], sum) << "element " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, RingAllreduceTest,
+    ::testing::Values(RingCase{2, 1, 8}, RingCase{2, 500, 1},
+                      RingCase{2, 513, 8}, RingCase{3, 7, 2},
+                      RingCase{3, 1000, 3}, RingCase{4, 64, 8},
+                      RingCase{5, 37, 2}, RingCase{7, 900, 4},
+                      RingCase{8, 16, 8}, RingCase{3, 0, 8}),
+    [](const auto& info) {
+      return absl::StrCat("Ranks", info.param.ranks, "Elements",
+                          info.param.elements, "Window", info.param.window);
+    });
+
+// Ranks begin the next ones as soon as they may, and end them in order.
+TEST(AllreduceQueueTest, ReducesSeveralBuffersAtOnce) {
+  constexpr int kRanks = 3, kBuffers = 90;
+  constexpr size_t kElements = 200;
+  FakeNetwork network(1);
+  std::mt19937 random(1);
+  std::vector<std::unique_ptr<AllreduceQueue>> queues;
+  std::vector<std::vector<std::vector<int32_t>>> values(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    queues.push_back(std::make_unique<AllreduceQueue>(
+        network.PortOf(rank), rank, kRanks, /*first_tag=*/100, kSegments));
+    for (int number = 0; number < kBuffers; ++number) {
+      auto& buffer = values[static_cast<size_t>(rank)].emplace_back();
+      for (size_t i = 0; i < kElements; ++i) {
+        buffer.push_back(ValueOf(rank, number, i));
+      }
+    }
+  }
+  size_t most = 0;
+  std::vector<size_t> begun(kRanks), ended(kRanks);
+  while (ended != std::vector<size_t>(kRanks, kBuffers)) {
+    const size_t rank = random() % kRanks;
+    network.Deliver();
+    AllreduceQueue& queue = *queues[rank];
+    if (begun[rank] < kBuffers && queue.under_way() < AllreduceQueue::kAtOnce &&
+        random() % 2 == 0) {
+      queue.Begin(BytesOf(values[rank][begun[rank]++]), DataType::kInt32,
+                  ReduceOp::kSum);
+    }
+    most = std::max(most, queue.under_way());
+    if (queue.under_way() == 0) continue;
+    const auto headway = queue.Advance();
+    ASSERT_TRUE(headway.ok());
+    if (*headway != Headway::kDone) continue;
+    const auto number = static_cast<int>(ended[rank]);
+    for (size_t i = 0; i < kElements; ++i) {
+      int32_t sum = 0;
+      for (int other = 0; other < kRanks; ++other) {
+        sum += ValueOf(other, number, i);
+      }
+      ASSERT_EQ(values[rank][ended[rank]][i], sum);
+    }
+    ++ended[rank];
+  }
+  EXPECT_EQ(most, AllreduceQueue::kAtOnce);
+}
+
+TEST(AllreduceQueueTest, ABrokenTransportEndsItAndLeavesNoMessage) {
+  FakeNetwork network(1);
+  std::vector<int32_t> values(1000, 1);
+  {
+    AllreduceQueue queue(network.PortOf(0), 0, 2, /*first_tag=*/100, kSegments);
+    queue.Begin(BytesOf(values), DataType::kInt32, ReduceOp::kSum);
+    ASSERT_TRUE(queue.Advance().ok());
+    EXPECT_GT(network.under_way(), 0u);
+    network.Break();
+    EXPECT_EQ(queue.Advance().status().code(), absl::StatusCode::kUnavailable);
+  }
+  EXPECT_EQ(network.under_way(), 0u);
+}
+
+}  // namespace
+}  // namespace hvdlite::collective
