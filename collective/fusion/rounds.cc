@@ -19,6 +19,8 @@ absl::Status NotWholeElements(size_t tensor, absl::string_view what,
 }
 
 constexpr size_t kCacheLine = 64;
+// Smaller chunks do not travel beside one another.
+constexpr size_t kSmallestSlot = size_t{128} << 10;
 
 size_t BeginOf(int64_t chunk, size_t chunk_bytes) {
   return static_cast<size_t>(chunk) * chunk_bytes;
@@ -97,8 +99,9 @@ absl::Status ReduceByChunks(Communicator& communicator,
                             PhaseTimer& timer) {
   const Wire wire(reduction, communicator.size());
   const TensorStream stream(tensors);
-  const size_t slots =
-      communicator.allreduces_at_once(wire.WireBytes(stream.bytes()));
+  const size_t slots = std::clamp<size_t>(
+      buffer.size() / kSmallestSlot, 1,
+      communicator.allreduces_at_once(wire.WireBytes(stream.bytes())));
   const size_t slot_bytes = buffer.size() / slots / kCacheLine * kCacheLine;
   const size_t chunk_bytes = wire.BytesThatFit(slot_bytes);
   const int64_t num_chunks = NumRounds(stream.bytes(), chunk_bytes);

@@ -1,6 +1,7 @@
 #include "collective/shm/node_reducer.h"
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -8,6 +9,7 @@
 #include "base/status_macros.h"
 #include "collective/fusion/wire.h"
 #include "collective/kernels/reduction_kernels.h"
+#include "collective/ring/poll_pause.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -174,12 +176,20 @@ class NodeReducer::Pipeline {
   absl::Status Run();
 
  private:
-  // The three steps of a round; chunks are numbered from 0.
+  // The three steps of a round; chunks are numbered from 0. Across nodes the
+  // second one goes on while the next chunk is reduced, and is ended apart.
   absl::Status Pack(int64_t chunk);
   absl::Status ReduceSlice(int64_t chunk);
+  absl::Status EndSlice(int64_t chunk);
   absl::Status Unpack(int64_t chunk);
 
-  absl::Status ReduceAcross(absl::Span<std::byte> slice);
+  // This rank's slice of the chunk, in its slot.
+  absl::Span<std::byte> OwnSlice(int64_t chunk) const;
+  // What of that travels between nodes.
+  absl::Span<std::byte> TravellingSlice(int64_t chunk);
+  absl::Status BeginAcross(int64_t chunk);
+  // Carries on what is under way between nodes, without waiting.
+  absl::StatusOr<Headway> AdvanceAcross();
   Stretch ChunkAt(int64_t chunk) const;
   uint64_t RoundOf(int64_t chunk) const {
     return first_round_ + static_cast<uint64_t>(chunk);
@@ -187,8 +197,10 @@ class NodeReducer::Pipeline {
   void PackStretch(int64_t chunk, const Stretch& chunk_at, size_t begin,
                    size_t end) const;
   absl::Status WaitForAll(RoundBoard::Counter counter, uint64_t value) {
-    return reducer_.board_.WaitForAll(counter, value,
-                                      [this] { return timer_.Serve(); });
+    return reducer_.board_.WaitForAll(counter, value, [this] {
+      HVDLITE_RETURN_IF_ERROR(AdvanceAcross().status());
+      return timer_.Serve();
+    });
   }
 
   NodeReducer& reducer_;
@@ -202,6 +214,8 @@ class NodeReducer::Pipeline {
   const bool across_;       // the nodes
   const Wire across_wire_;  // what has been added inside the nodes
   const bool compresses_;
+  const bool overlaps_;             // slices travel while the next is reduced
+  std::deque<int64_t> travelling_;  // chunks whose slices are under way
   const size_t chunk_bytes_;
   const int64_t num_chunks_;
   const uint64_t first_round_;
@@ -226,6 +240,10 @@ NodeReducer::Pipeline::Pipeline(NodeReducer& reducer,
       across_(choice.algorithm == AllreduceAlgorithm::kHierarchical),
       across_wire_(Across(reduction), reducer.sizes_.num_ranks),
       compresses_(across_ && across_wire_.type() != inside_.dtype),
+      overlaps_(across_ && reducer.across_ != nullptr &&
+                reducer.across_->allreduces_at_once(
+                    across_wire_.WireBytes(stream.bytes()) /
+                    static_cast<size_t>(num_slices_)) > 1),
       chunk_bytes_(choice.chunk_bytes),
       num_chunks_(NumRounds(stream.bytes(), chunk_bytes_)),
       first_round_(reducer.last_round_ + 1),
@@ -240,23 +258,31 @@ Stretch NodeReducer::Pipeline::ChunkAt(int64_t chunk) const {
 
 absl::Status NodeReducer::Pipeline::Run() {
   reducer_.last_round_ += static_cast<uint64_t>(num_chunks_);
-  for (int64_t step = 0; step < num_chunks_ + 2; ++step) {
+  // How many steps after it was packed a chunk is ended and unpacked.
+  const int64_t lag = overlaps_ ? 2 : 1;
+  for (int64_t step = 0; step < num_chunks_ + lag + 1; ++step) {
+    const int64_t reduced = step - 1;
+    const int64_t ended = step - lag;
+    const int64_t unpacked = step - lag - 1;
     if (step > 0) {
-      const int64_t unpacked = std::max<int64_t>(step - 2, 0);
-      HVDLITE_RETURN_IF_ERROR(timer_.Pause(static_cast<double>(unpacked) /
-                                           static_cast<double>(num_chunks_)));
+      HVDLITE_RETURN_IF_ERROR(
+          timer_.Pause(static_cast<double>(std::max<int64_t>(unpacked, 0)) /
+                       static_cast<double>(num_chunks_)));
     }
     if (step < num_chunks_) {
       HVDLITE_RETURN_IF_ERROR(Pack(step));
       timer_.PhaseOver(FusionPhase::kPack, step);
     }
-    if (step >= 1 && step - 1 < num_chunks_) {
-      HVDLITE_RETURN_IF_ERROR(ReduceSlice(step - 1));
-      timer_.PhaseOver(FusionPhase::kCommunicate, step - 1);
+    if (reduced >= 0 && reduced < num_chunks_) {
+      HVDLITE_RETURN_IF_ERROR(ReduceSlice(reduced));
     }
-    if (step >= 2) {
-      HVDLITE_RETURN_IF_ERROR(Unpack(step - 2));
-      timer_.PhaseOver(FusionPhase::kUnpack, step - 2);
+    if (ended >= 0 && ended < num_chunks_) {
+      HVDLITE_RETURN_IF_ERROR(EndSlice(ended));
+      timer_.PhaseOver(FusionPhase::kCommunicate, ended);
+    }
+    if (unpacked >= 0) {
+      HVDLITE_RETURN_IF_ERROR(Unpack(unpacked));
+      timer_.PhaseOver(FusionPhase::kUnpack, unpacked);
     }
   }
   return absl::OkStatus();
@@ -327,25 +353,62 @@ absl::Status NodeReducer::Pipeline::ReduceSlice(int64_t chunk) {
         ReduceAll(inside_.op, inside_.dtype, factor, inputs,
                   absl::MakeSpan(outputs), piece.output.size());
       });
-  if (across_) HVDLITE_RETURN_IF_ERROR(ReduceAcross(result));
-  reducer_.board_.Publish(RoundBoard::kReduced, round);
-  return absl::OkStatus();
+  return across_ ? BeginAcross(chunk) : absl::OkStatus();
 }
 
-absl::Status NodeReducer::Pipeline::ReduceAcross(absl::Span<std::byte> slice) {
-  if (slice.empty()) return absl::OkStatus();  // on the other nodes, too
-  Communicator& across = *reducer_.across_;
-  if (!compresses_) {
-    return across.Allreduce(slice, inside_.dtype, inside_.op);
-  }
+absl::Span<std::byte> NodeReducer::Pipeline::OwnSlice(int64_t chunk) const {
+  const Stretch own = SliceOf(rank_, num_slices_, ChunkAt(chunk).bytes);
+  return reducer_.Slot(rank_, RoundOf(chunk), own.begin, own.bytes);
+}
+
+absl::Span<std::byte> NodeReducer::Pipeline::TravellingSlice(int64_t chunk) {
+  const absl::Span<std::byte> slice = OwnSlice(chunk);
+  if (!compresses_) return slice;
   const size_t bytes = across_wire_.WireBytes(slice.size());
-  std::vector<std::byte>& memory = reducer_.compressed_;
+  std::vector<std::byte>& memory =
+      reducer_.compressed_[static_cast<size_t>(chunk) % kAtOnce];
   if (memory.size() < bytes) memory.resize(bytes);
-  const auto compressed = absl::MakeSpan(memory).first(bytes);
-  across_wire_.Pack(slice, compressed);
-  HVDLITE_RETURN_IF_ERROR(
-      across.Allreduce(compressed, across_wire_.type(), inside_.op));
-  across_wire_.Unpack(compressed, slice);
+  return absl::MakeSpan(memory).first(bytes);
+}
+
+absl::Status NodeReducer::Pipeline::BeginAcross(int64_t chunk) {
+  const absl::Span<std::byte> slice = OwnSlice(chunk);
+  if (slice.empty()) return absl::OkStatus();  // on the other nodes, too
+  const absl::Span<std::byte> travelling = TravellingSlice(chunk);
+  if (compresses_) across_wire_.Pack(slice, travelling);
+  const DataType dtype = compresses_ ? across_wire_.type() : inside_.dtype;
+  Communicator& across = *reducer_.across_;
+  if (!overlaps_) return across.Allreduce(travelling, dtype, inside_.op);
+  travelling_.push_back(chunk);
+  HVDLITE_RETURN_IF_ERROR(across.StartAllreduce(travelling, dtype, inside_.op));
+  return AdvanceAcross().status();
+}
+
+absl::StatusOr<Headway> NodeReducer::Pipeline::AdvanceAcross() {
+  if (travelling_.empty()) return Headway::kNone;
+  HVDLITE_ASSIGN_OR_RETURN(const Headway headway,
+                           reducer_.across_->AdvanceAllreduces());
+  if (headway == Headway::kDone) travelling_.pop_front();
+  return headway;
+}
+
+absl::Status NodeReducer::Pipeline::EndSlice(int64_t chunk) {
+  if (overlaps_) {
+    PollPause wait(reducer_.across_->spin());
+    while (!travelling_.empty() && travelling_.front() <= chunk) {
+      HVDLITE_ASSIGN_OR_RETURN(const Headway headway, AdvanceAcross());
+      if (headway != Headway::kNone) {
+        wait.Reset();
+      } else if (wait.Pause()) {
+        HVDLITE_RETURN_IF_ERROR(timer_.Serve());
+      }
+    }
+  }
+  const absl::Span<std::byte> slice = OwnSlice(chunk);
+  if (compresses_ && !slice.empty()) {
+    across_wire_.Unpack(TravellingSlice(chunk), slice);
+  }
+  reducer_.board_.Publish(RoundBoard::kReduced, RoundOf(chunk));
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 // NodeReducer: allreduce through the shared memory of a node.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -62,6 +63,8 @@ struct NodeSizes {
 class NodeReducer {
  public:
   static constexpr size_t kSlots = 4;
+  // Of one rank's slices under way between nodes.
+  static constexpr size_t kAtOnce = 2;
   static constexpr size_t kNotesBytes = 4096;
   // What a reducer takes of every rank's segment: of the memory that it begins
   // with, and of the rings.
@@ -107,7 +110,8 @@ class NodeReducer {
   RoundBoard board_;
   ZeroCopyBatches zero_copy_;
   uint64_t last_round_ = 0;
-  std::vector<std::byte> compressed_;  // of a slice; kept for the next batch
+  // Slices of successive chunks; the memory is kept for the next batch.
+  std::array<std::vector<std::byte>, kAtOnce> compressed_;
 };
 
 }  // namespace hvdlite::collective
