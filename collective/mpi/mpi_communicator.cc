@@ -73,7 +73,10 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override {  // collective
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized) return;
+    if (finalized) {
+      (void)queue_.release();  // whose messages are nobody's any more
+      return;
+    }
     queue_.reset();
     ForgetMpiCommunicator(MPI_Comm_c2f(comm_));
     MPI_Comm_free(&comm_);

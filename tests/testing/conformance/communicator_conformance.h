@@ -28,7 +28,8 @@
 
 namespace hvdlite::testing {
 
-// The two ways to reduce: all at once; in parts that are then gathered.
+// The ways to reduce: all at once; beside the caller; in parts that are then
+// gathered.
 using ReduceEverywhere = std::function<absl::Status(
     Communicator&, absl::Span<std::byte>, DataType, ReduceOp)>;
 
@@ -47,11 +48,27 @@ inline absl::Status ReduceInParts(Communicator& communicator,
   return communicator.Allgather(buffer, bytes);
 }
 
+// Ends the oldest allreduce that is under way.
+inline absl::Status EndAllreduce(Communicator& communicator) {
+  for (;;) {
+    HVDLITE_ASSIGN_OR_RETURN(const auto headway,
+                             communicator.AdvanceAllreduces());
+    if (headway == collective::Headway::kDone) return absl::OkStatus();
+  }
+}
+
+inline absl::Status ReduceBeside(Communicator& communicator,
+                                 absl::Span<std::byte> buffer, DataType dtype,
+                                 ReduceOp op) {
+  HVDLITE_RETURN_IF_ERROR(communicator.StartAllreduce(buffer, dtype, op));
+  return EndAllreduce(communicator);
+}
+
 inline std::vector<ReduceEverywhere> WaysToReduce() {
   return {[](Communicator& communicator, absl::Span<std::byte> buffer,
              DataType dtype,
              ReduceOp op) { return communicator.Allreduce(buffer, dtype, op); },
-          ReduceInParts};
+          ReduceBeside, ReduceInParts};
 }
 
 inline const size_t kAwkwardCounts[] = {0, 1, 2, 3, 7, 64, 1000, 100003};
@@ -63,6 +80,43 @@ TEST_P(CommunicatorConformance, EveryTypeAndOperationMatchesTheReference) {
         for (const size_t count : kAwkwardCounts) {
           CheckAllreduce(communicator, dtype, op, count);
         }
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, SeveralAllreducesAtOnceEndInTheirOrder) {
+  Run([](Communicator& communicator) {
+    constexpr int kBuffers = 20;
+    constexpr size_t kCount = 100003;
+    const size_t at_once =
+        communicator.allreduces_at_once(kCount * sizeof(int32_t));
+    const auto value_of = [](int rank, int buffer, size_t i) {
+      return static_cast<int32_t>(i) * (rank + 1) + buffer;
+    };
+    std::vector<std::vector<int32_t>> buffers(kBuffers);
+    int begun = 0;
+    for (int ended = 0; ended < kBuffers; ++ended) {
+      while (begun < kBuffers && static_cast<size_t>(begun - ended) < at_once) {
+        std::vector<int32_t>& values = buffers[static_cast<size_t>(begun)];
+        values.resize(kCount);
+        for (size_t i = 0; i < kCount; ++i) {
+          values[i] = value_of(communicator.rank(), begun, i);
+        }
+        ++begun;
+        ExpectOk(communicator.StartAllreduce(
+            absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                           kCount * sizeof(int32_t)),
+            DataType::kInt32, ReduceOp::kSum));
+      }
+      ExpectOk(EndAllreduce(communicator));
+      for (size_t i = 0; i < kCount; ++i) {
+        int32_t sum = 0;
+        for (int rank = 0; rank < communicator.size(); ++rank) {
+          sum += value_of(rank, ended, i);
+        }
+        ASSERT_EQ(buffers[static_cast<size_t>(ended)][i], sum)
+            << "buffer " << ended << " element " << i;
       }
     }
   });
