@@ -72,11 +72,17 @@ class FakeNetwork {
       if (!network_.status_.ok()) return network_.status_;
       const Id id = network_.NewId();
       network_.channels_[{rank_, to, tag}].sends.push_back({id, bytes});
+      sent_[id] = bytes;
       return id;
     }
     absl::StatusOr<Id> Receive(int from, int tag,
                                absl::Span<std::byte> bytes) override {
       if (!network_.status_.ok()) return network_.status_;
+      for (const auto& [id, sent] : sent_) {
+        EXPECT_FALSE(bytes.data() < sent.data() + sent.size() &&
+                     sent.data() < bytes.data() + bytes.size())
+            << "receives where something is being sent";
+      }
       const Id id = network_.NewId();
       network_.channels_[{from, rank_, tag}].receives.push_back({id, bytes});
       return id;
@@ -85,6 +91,7 @@ class FakeNetwork {
       if (!network_.status_.ok()) return network_.status_;
       if (!network_.done_.at(id)) return false;
       network_.done_.erase(id);
+      sent_.erase(id);
       return true;
     }
     void Cancel(Id id) override { EXPECT_EQ(network_.done_.erase(id), 1u); }
@@ -92,6 +99,7 @@ class FakeNetwork {
    private:
     FakeNetwork& network_;
     const int rank_;
+    std::map<Id, absl::Span<const std::byte>> sent_;  // and not seen to end
   };
 
   PointToPoint::Id NewId() {
@@ -151,6 +159,7 @@ TEST_P(RingAllreduceTest, SumsOnAllRanksInAnyOrderOfEvents) {
     }
     std::vector<bool> done(static_cast<size_t>(ranks));
     for (int left = ranks; left > 0;) {
+      ASSERT_FALSE(HasFailure());
       const size_t rank = random() % static_cast<size_t>(ranks);
       if (random() % 2 == 0) network.Deliver();
       if (done[rank]) continue;
@@ -204,6 +213,7 @@ TEST(AllreduceQueueTest, ReducesSeveralBuffersAtOnce) {
   size_t most = 0;
   std::vector<size_t> begun(kRanks), ended(kRanks);
   while (ended != std::vector<size_t>(kRanks, kBuffers)) {
+    ASSERT_FALSE(HasFailure());
     const size_t rank = random() % kRanks;
     network.Deliver();
     AllreduceQueue& queue = *queues[rank];
