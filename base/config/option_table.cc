@@ -11,20 +11,19 @@ absl::Span<const Option> Options() {
        .field = &Config::fusion_threshold_bytes,
        .kind = Kind::kBytes,
        .minimum = 1,
-       .help = "a batch takes no more tensors once it has this many "
-               "bytes"},
+       .help = "a bucket takes no more tensors once it has this many bytes"},
       {.name = "min_batch_bytes",
        .field = &Config::min_batch_bytes,
        .kind = Kind::kBytes,
-       .help = "a batch that nobody waits for starts when this much is "
-               "ready"},
+       .help = "minimum size of a bucket, unless a thread waits for one of its "
+               "tensors"},
       {.name = "chunk_bytes",
        .field = &Config::chunk_bytes,
        .kind = Kind::kBytes,
        .minimum = 64,
        .maximum = int64_t{1} << 30,
-       .help = "how much is packed, reduced and unpacked at a time where ranks "
-               "share no memory"},
+       .help = "bytes that are packed, reduced and unpacked at a time between "
+               "ranks that share no memory"},
       {.name = "tree_arity",
        .field = &Config::tree_arity,
        .kind = Kind::kInteger,
@@ -38,10 +37,9 @@ absl::Span<const Option> Options() {
       {.name = "timeline_steps",
        .field = &Config::timeline_steps,
        .kind = Kind::kSteps,
-       .help =
-           "training steps to record, such as 100-110, 100- or 100, counted "
-           "from 1 by the calls of DistributedOptimizer::step(); empty: all "
-           "that happens"},
+       .help = "training steps to record, such as 100-110, 100- or 100, "
+               "counted from 1 by the calls of DistributedOptimizer::step(); "
+               "empty: the whole run"},
       {.name = "timeline_chunks",
        .field = &Config::timeline_chunks,
        .kind = Kind::kSwitch,
@@ -51,17 +49,17 @@ absl::Span<const Option> Options() {
        .kind = Kind::kChoice,
        .choices = "debug, info, warning, error, off",
        .same_on_all_ranks = false,
-       .help = "least severe log line that is printed"},
+       .help = "least severe level that is logged"},
       {.name = "stall_warning_seconds",
        .field = &Config::stall_warning_seconds,
        .kind = Kind::kSeconds,
-       .help = "when an operation that misses ranks is warned about; 0: "
+       .help = "warn when an operation has waited this long for a rank; 0: "
                "never"},
       {.name = "stall_failure_seconds",
        .field = &Config::stall_failure_seconds,
        .kind = Kind::kSeconds,
-       .help = "when the world is aborted for such an operation; 0: "
-               "never"},
+       .help = "abort the world when an operation has waited this long for a "
+               "rank; 0: never"},
       {.name = "watchdog_seconds",
        .field = &Config::watchdog_seconds,
        .kind = Kind::kSeconds,
@@ -70,31 +68,30 @@ absl::Span<const Option> Options() {
       {.name = "start_timeout_seconds",
        .field = &Config::start_timeout_seconds,
        .kind = Kind::kSeconds,
-       .help = "longest init() before the process ends, since ranks are "
-               "missing or stopped; 0: no limit"},
+       .help = "longest duration of init(); 0: no limit"},
       {.name = "shutdown_timeout_seconds",
        .field = &Config::shutdown_timeout_seconds,
        .kind = Kind::kSeconds,
-       .help = "how long shutdown() waits for the other ranks; 0: no "
+       .help = "longest time that shutdown() waits for the other ranks; 0: no "
                "limit"},
       {.name = "max_poll_pause_us",
        .field = &Config::max_poll_pause_us,
        .kind = Kind::kInteger,
        .minimum = 1,
        .maximum = 1'000'000,
-       .help = "longest pause between two looks at a control channel "
-               "that has to be polled"},
+       .help = "longest pause between two polls of a control channel that has "
+               "to be polled"},
       {.name = "join_average_over_world",
        .field = &Config::join_average_over_world,
        .kind = Kind::kSwitch,
-       .help = "averages divide by the process set's size after a join, "
-               "too"},
+       .help = "after a join, averages still divide by the size of the process "
+               "set, as in Horovod"},
       {.name = "backend",
        .field = &Config::backend,
        .kind = Kind::kChoice,
        .choices = "auto, mpi, single",
-       .help = "auto and mpi: MPI, which works for one process, too; "
-               "single: this process alone, without MPI"},
+       .help = "auto and mpi: MPI, also for one process; single: this process "
+               "alone, without MPI"},
       {.name = "deterministic",
        .field = &Config::deterministic,
        .kind = Kind::kSwitch,
@@ -107,20 +104,20 @@ absl::Span<const Option> Options() {
        .field = &Config::control_channel,
        .kind = Kind::kChoice,
        .choices = "auto, mpi, ucx",
-       .help = "what carries control messages between nodes; auto: UCX, "
-               "or MPI where UCX cannot be had"},
+       .help = "what carries control messages between nodes; auto: UCX, or MPI "
+               "if UCX is not available"},
       {.name = "coordinator_core",
        .field = &Config::coordinator_core,
        .kind = Kind::kCpu,
        .same_on_all_ranks = false,
-       .help = "the CPU that the coordinator's thread is bound to: a "
-               "number, none, or auto: a core that the process may use "
-               "and its OpenMP threads do not need"},
+       .help = "the CPU that the background thread is bound to: a number, "
+               "none, or auto: a core that the process may use and its OpenMP "
+               "threads do not need"},
       {.name = "heartbeat_seconds",
        .field = &Config::heartbeat_seconds,
        .kind = Kind::kSeconds,
-       .help = "when the world is aborted for a rank without a sign of "
-               "life; 0: never"},
+       .help = "abort the world when a rank has been silent for this long; 0: "
+               "never"},
       {.name = "allreduce_table",
        .field = &Config::allreduce_table,
        .kind = Kind::kPath,
@@ -129,16 +126,15 @@ absl::Span<const Option> Options() {
       {.name = "virtual_nodes",
        .field = &Config::virtual_nodes,
        .kind = Kind::kNodes,
-       .help = "sizes of consecutive nodes that hosts are split into, "
-               "for tests; empty: every host is a node"},
+       .help = "sizes of the nodes that hosts are split into, for tests; "
+               "empty: every host is a node"},
       {.name = "malloc",
        .field = &Config::malloc,
        .kind = Kind::kChoice,
        .choices = "keep, tune",
        .same_on_all_ranks = false,
-       .help =
-           "what init() does about memory that is freed: tune, malloc keeps "
-           "it for the next step; keep, malloc stays as it is"},
+       .help = "whether init() makes malloc keep freed memory for the next "
+               "step: tune, yes; keep, malloc stays as it is"},
       {.name = "check",
        .field = &Config::check,
        .kind = Kind::kChoice,
@@ -149,8 +145,8 @@ absl::Span<const Option> Options() {
        .field = &Config::nonfinite_gradients,
        .kind = Kind::kChoice,
        .choices = "off, warn, error, skip",
-       .help = "what becomes of a gradient with NaN or infinity: off, "
-               "warn, error or skip"},
+       .help = "what to do about a gradient with NaN or infinity: off, warn, "
+               "error or skip"},
   };
   return *options;
 }

@@ -30,9 +30,9 @@ using OptionField = std::variant<int64_t Config::*, double Config::*,
 // Of Config::tree_arity.
 inline constexpr int kMaxTreeArity = 31;
 
-// The variable's name follows from `name`. What an option means is said in
-// config.h, with its default: `help` is the first sentence of it
-// (config_table_test compares them, and makes the guide's table).
+// The variable's name follows from `name`. config.h says what an option means,
+// with its default: `help` is the first sentence of that (config_table_test
+// compares them, and makes the table of docs/configuration.md).
 struct Option {
   const char* name;
   OptionField field;
