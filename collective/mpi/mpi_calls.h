@@ -61,14 +61,15 @@ class MpiOperations {
   std::array<std::array<MPI_Op, kNumReduceOps>, kNumDataTypes> created_;
 };
 
-// MPI counts with int: what is larger than a limit is moved by several calls.
-// The operations are those of Communicator, with arguments that are right.
-// Errors: Unavailable when MPI fails. Not thread-safe; makes MPI calls.
+// Collective calls of MPI. The operations are those of Communicator, with
+// arguments that are right. Errors: Unavailable when MPI fails. Not
+// thread-safe; makes MPI calls.
 class BoundedMpiCalls {
  public:
-  // Does not own `comm`, whose errors must be returned. No count and no
-  // displacement is beyond `max_count`, in elements (bytes where nothing is
-  // reduced), 1 or more. `name_of_rank` is for messages.
+  // Does not own `comm`, whose errors must be returned. MPI counts with int:
+  // an allreduce or broadcast of more than `max_count` elements (bytes), 1 or
+  // more, takes several calls; other buffers are smaller. `name_of_rank` is for
+  // messages.
   BoundedMpiCalls(MPI_Comm comm, int64_t max_count, int name_of_rank);
 
   absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
@@ -85,22 +86,15 @@ class BoundedMpiCalls {
                         absl::Span<std::byte> output,
                         absl::Span<const size_t> output_bytes) const;
 
-  // Sends to `to` and receives from `from`, which may be different ranks, or
-  // this one.
-  absl::Status SendAndReceive(int to, absl::Span<const std::byte> send,
-                              int from, absl::Span<std::byte> receive) const;
+  // Whether it is so on every rank.
+  absl::StatusOr<bool> AllOf(bool mine) const;
 
  private:
   absl::Status Check(int return_code, absl::string_view call) const;
-  // Reduces to `root`, which alone gets the result.
-  absl::Status Reduce(absl::Span<std::byte> buffer, int root, DataType dtype,
-                      MpiOperations::TypeAndOp operation) const;
 
   const MPI_Comm comm_;
   const size_t max_count_;
   const int name_of_rank_;
-  int rank_ = 0;
-  int size_ = 0;
 };
 
 }  // namespace hvdlite::collective

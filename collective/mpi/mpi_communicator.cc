@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -18,6 +20,8 @@
 #include "collective/mpi/mpi_world.h"
 #include "collective/ring/allreduce_queue.h"
 #include "collective/ring/poll_pause.h"
+#include "collective/ring/ring_collective.h"
+#include "collective/ring/segmented_exchange.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -29,8 +33,10 @@ constexpr int kImmediateTests = 200;
 constexpr absl::Duration kFirstPause = absl::Microseconds(20);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(1);
 
-// Tags of the ring's messages begin here.
-constexpr int kFirstRingTag = 1000;
+// Tags of messages; those of the queue follow.
+constexpr int kExchangeTag = 1000;
+constexpr int kRingTag = 1001;
+constexpr int kFirstQueueTag = 1002;
 
 // A probe that finds a message may leave it at that.
 constexpr int kTagOfNoMessage = 1;
@@ -66,18 +72,18 @@ class MpiCommunicator final : public Communicator {
         world_rank_(world_rank),
         operations_(std::move(operations)),
         has_called_(std::move(has_called)),
-        calls_(comm, options.max_count_per_call, world_rank) {
+        calls_(comm, options.max_count_per_call, world_rank),
+        messages_(CreateMpiMessages(comm, world_rank)),
+        exchange_(*messages_, Segments()),
+        ring_(*messages_, rank, size, Segments()),
+        queue_(*messages_, rank, size, kFirstQueueTag, Segments()) {
     TrackMpiCommunicator(MPI_Comm_c2f(comm_));
   }
 
   ~MpiCommunicator() override {  // collective
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized) {
-      (void)queue_.release();  // whose messages are nobody's any more
-      return;
-    }
-    queue_.reset();
+    if (finalized) return;
     ForgetMpiCommunicator(MPI_Comm_c2f(comm_));
     MPI_Comm_free(&comm_);
   }
@@ -91,26 +97,16 @@ class MpiCommunicator final : public Communicator {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(
         CheckReductionArguments("Allreduce", buffer, dtype, op));
-    if (allreduces_at_once(buffer.size()) == 1) {
+    if (!IsLarge(buffer.size())) {
       return Latch(
           calls_.Allreduce(buffer, dtype, operations_->For(dtype, op)));
     }
-    HVDLITE_RETURN_IF_ERROR(StartAllreduce(buffer, dtype, op));
-    for (PollPause pause(spin_);;) {
-      HVDLITE_ASSIGN_OR_RETURN(const Headway headway, AdvanceAllreduces());
-      if (headway == Headway::kDone) return absl::OkStatus();
-      if (headway == Headway::kSome) {
-        pause.Reset();
-      } else {
-        pause.Pause();
-      }
-    }
+    ring_.BeginAllreduce(kRingTag, buffer, dtype, op);
+    return Latch(Run(ring_));
   }
 
   size_t allreduces_at_once(size_t bytes) const override {
-    return bytes >= options_.ring_from_bytes && size_ > 1
-               ? AllreduceQueue::kAtOnce
-               : 1;
+    return IsLarge(bytes) ? AllreduceQueue::kAtOnce : 1;
   }
 
   absl::Status StartAllreduce(absl::Span<std::byte> buffer, DataType dtype,
@@ -118,19 +114,14 @@ class MpiCommunicator final : public Communicator {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(
         CheckReductionArguments("Allreduce", buffer, dtype, op));
-    if (queue_ == nullptr) {
-      queue_ = std::make_unique<AllreduceQueue>(
-          CreateMpiMessages(comm_, world_rank_), rank_, size_, kFirstRingTag,
-          RingOptions{.segment_bytes = options_.segment_bytes});
-    }
     has_called_->store(true);
-    queue_->Begin(buffer, dtype, op);
+    queue_.Begin(buffer, dtype, op);
     return absl::OkStatus();
   }
 
   absl::StatusOr<Headway> AdvanceAllreduces() override {
     HVDLITE_RETURN_IF_ERROR(broken_);
-    absl::StatusOr<Headway> headway = queue_->Advance();
+    absl::StatusOr<Headway> headway = queue_.Advance();
     HVDLITE_RETURN_IF_ERROR(Latch(headway.status()));
     return headway;
   }
@@ -149,7 +140,11 @@ class MpiCommunicator final : public Communicator {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(
         CheckParts("Allgather", buffer.size(), bytes_of_rank, size_));
-    return Latch(calls_.Allgather(buffer, bytes_of_rank));
+    if (!IsLarge(buffer.size())) {
+      return Latch(calls_.Allgather(buffer, bytes_of_rank));
+    }
+    ring_.BeginAllgather(kRingTag, buffer, bytes_of_rank);
+    return Latch(Run(ring_));
   }
 
   absl::Status ReduceScatter(absl::Span<std::byte> buffer,
@@ -158,8 +153,16 @@ class MpiCommunicator final : public Communicator {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(
         CheckReduceScatterArguments(buffer, bytes_of_rank, dtype, op, size_));
-    return Latch(calls_.ReduceScatter(buffer, bytes_of_rank, dtype,
-                                      operations_->For(dtype, op)));
+    if (!IsLarge(buffer.size())) {
+      return Latch(calls_.ReduceScatter(buffer, bytes_of_rank, dtype,
+                                        operations_->For(dtype, op)));
+    }
+    ring_.BeginReduceScatter(kRingTag, buffer, bytes_of_rank, dtype, op);
+    HVDLITE_RETURN_IF_ERROR(Latch(Run(ring_)));
+    const auto own = static_cast<size_t>(rank_);
+    std::memmove(buffer.data(), buffer.data() + PartOffsets(bytes_of_rank)[own],
+                 bytes_of_rank[own]);
+    return absl::OkStatus();
   }
 
   absl::Status Alltoall(absl::Span<const std::byte> input,
@@ -169,14 +172,22 @@ class MpiCommunicator final : public Communicator {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(CheckAlltoallArguments(
         input.size(), input_bytes, output.size(), output_bytes, rank_, size_));
-    return Latch(calls_.Alltoall(input, input_bytes, output, output_bytes));
+    // No rank knows the others' sizes.
+    const auto small =
+        calls_.AllOf(!IsLarge(input.size()) && !IsLarge(output.size()));
+    HVDLITE_RETURN_IF_ERROR(Latch(small.status()));
+    if (*small) {
+      return Latch(calls_.Alltoall(input, input_bytes, output, output_bytes));
+    }
+    return Latch(ExchangeWithAll(input, input_bytes, output, output_bytes));
   }
 
   absl::Status Exchange(int peer, absl::Span<const std::byte> send,
                         absl::Span<std::byte> receive) override {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(CheckExchangeArguments(peer, rank_, size_));
-    return Latch(calls_.SendAndReceive(peer, send, peer, receive));
+    exchange_.Begin(kExchangeTag, peer, send, peer, receive);
+    return Latch(Run(exchange_));
   }
 
   absl::Status Barrier() override {
@@ -223,6 +234,48 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
+  // Whether the messages are worth their latency.
+  bool IsLarge(size_t bytes) const {
+    return bytes >= options_.ring_from_bytes && size_ > 1;
+  }
+  SegmentOptions Segments() const {
+    return {.segment_bytes = options_.segment_bytes};
+  }
+
+  // Carries `messages` on to their end.
+  template <typename Messages>
+  absl::Status Run(Messages& messages) const {
+    for (PollPause pause(spin_);;) {
+      HVDLITE_ASSIGN_OR_RETURN(const Headway headway, messages.Advance());
+      if (headway == Headway::kDone) return absl::OkStatus();
+      if (headway == Headway::kSome) {
+        pause.Reset();
+      } else {
+        pause.Pause();
+      }
+    }
+  }
+
+  absl::Status ExchangeWithAll(absl::Span<const std::byte> input,
+                               absl::Span<const size_t> input_bytes,
+                               absl::Span<std::byte> output,
+                               absl::Span<const size_t> output_bytes) {
+    const std::vector<size_t> inputs = PartOffsets(input_bytes);
+    const std::vector<size_t> outputs = PartOffsets(output_bytes);
+    for (int distance = 0; distance < size_; ++distance) {
+      const int to = (rank_ + distance) % size_;
+      const int from = (rank_ - distance + size_) % size_;
+      exchange_.Begin(kExchangeTag, to,
+                      input.subspan(inputs[static_cast<size_t>(to)],
+                                    input_bytes[static_cast<size_t>(to)]),
+                      from,
+                      output.subspan(outputs[static_cast<size_t>(from)],
+                                     output_bytes[static_cast<size_t>(from)]));
+      HVDLITE_RETURN_IF_ERROR(Run(exchange_));
+    }
+    return absl::OkStatus();
+  }
+
   // Collective among the members.
   absl::Status CreateMpiSubgroup(absl::Span<const int> members, int tag,
                                  MPI_Comm* comm) const {
@@ -259,7 +312,10 @@ class MpiCommunicator final : public Communicator {
   const std::shared_ptr<const MpiOperations> operations_;
   const std::shared_ptr<std::atomic<bool>> has_called_;  // MPI
   const BoundedMpiCalls calls_;
-  std::unique_ptr<AllreduceQueue> queue_;  // null before the first use
+  const std::unique_ptr<PointToPoint> messages_;
+  SegmentedExchange exchange_;
+  RingCollective ring_;
+  AllreduceQueue queue_;
   absl::Duration spin_;
   absl::Status broken_;
 };

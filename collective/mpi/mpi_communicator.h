@@ -72,11 +72,12 @@ class MpiSession {
 };
 
 struct MpiCommunicatorOptions {
-  // Elements per MPI call at most (bytes where nothing is reduced); what is
-  // beyond it takes several calls. INT_MAX at most.
+  // Elements per MPI call at most (bytes of a broadcast); what is beyond it
+  // takes several calls. INT_MAX at most.
   int64_t max_count_per_call = 1 << 30;
-  // Allreduces of this size or more go around a ring of ranks (RingAllreduce),
-  // in messages of `segment_bytes`; smaller ones are MPI_Allreduce's.
+  // Buffers of this size or more travel in messages of `segment_bytes`, around
+  // the ring of ranks or in pairs; smaller ones, and broadcasts, by MPI's
+  // collective calls. 1 GiB at most.
   size_t ring_from_bytes = size_t{256} << 10;
   size_t segment_bytes = size_t{60} << 10;
 };

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_calls.h"
 
@@ -20,7 +21,7 @@ class MpiMessages final : public PointToPoint {
         Check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
                         to, tag, comm_, &request),
               "MPI_Isend"));
-    return Keep(request);
+    return Keep({request, kSend});
   }
 
   absl::StatusOr<Id> Receive(int from, int tag,
@@ -30,39 +31,59 @@ class MpiMessages final : public PointToPoint {
         Check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE,
                         from, tag, comm_, &request),
               "MPI_Irecv"));
-    return Keep(request);
+    return Keep({request, static_cast<int>(bytes.size())});
   }
 
   absl::StatusOr<bool> Test(Id id) override {
+    Message& message = messages_[id];
     int done = 0;
+    MPI_Status status;
     HVDLITE_RETURN_IF_ERROR(
-        Check(MPI_Test(&requests_[id], &done, MPI_STATUS_IGNORE), "MPI_Test"));
+        Check(MPI_Test(&message.request, &done, &status), "MPI_Test"));
     if (done == 0) return false;
     free_.push_back(id);
-    return true;
+    if (message.expected == kSend) return true;
+    int received = 0;
+    HVDLITE_RETURN_IF_ERROR(
+        Check(MPI_Get_count(&status, MPI_BYTE, &received), "MPI_Get_count"));
+    if (received == message.expected) return true;
+    return absl::UnavailableError(absl::StrCat(
+        "MPI_Irecv on rank ", name_of_rank_, " received ", received,
+        " bytes where ", message.expected, " were expected"));
   }
 
   // A receive that has no message yet ends here. Others are MPI's to the end,
   // which comes soon: their bytes are on the way.
   void Cancel(Id id) override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    MPI_Request& request = messages_[id].request;
+    // A message whose Test has failed is no request any more.
+    if (finalized || request == MPI_REQUEST_NULL) return;
     int done = 0;
-    if (MPI_Cancel(&requests_[id]) != MPI_SUCCESS ||
-        MPI_Test(&requests_[id], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+    if (MPI_Cancel(&request) != MPI_SUCCESS ||
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
         done == 0) {
-      if (requests_[id] != MPI_REQUEST_NULL) MPI_Request_free(&requests_[id]);
+      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
     free_.push_back(id);
   }
 
  private:
-  Id Keep(MPI_Request request) {
+  static constexpr int kSend = -1;
+  struct Message {
+    MPI_Request request;
+    int expected;  // bytes; or kSend
+  };
+
+  Id Keep(const Message& message) {
     if (free_.empty()) {
-      requests_.push_back(request);
-      return requests_.size() - 1;
+      messages_.push_back(message);
+      return messages_.size() - 1;
     }
     const Id id = free_.back();
     free_.pop_back();
-    requests_[id] = request;
+    messages_[id] = message;
     return id;
   }
 
@@ -72,7 +93,7 @@ class MpiMessages final : public PointToPoint {
 
   const MPI_Comm comm_;
   const int name_of_rank_;
-  std::vector<MPI_Request> requests_;
+  std::vector<Message> messages_;
   std::vector<Id> free_;
 };
 

@@ -1,11 +1,11 @@
-// Messages of a ring by MPI. For this folder only.
+// Messages by MPI. For this folder only.
 #pragma once
 
 #include <mpi.h>
 
 #include <memory>
 
-#include "collective/ring/ring_allreduce.h"
+#include "collective/ring/point_to_point.h"
 
 namespace hvdlite::collective {
 

@@ -6,13 +6,12 @@
 
 namespace hvdlite::collective {
 
-AllreduceQueue::AllreduceQueue(std::unique_ptr<PointToPoint> messages, int rank,
-                               int size, int first_tag,
-                               const RingOptions& options)
-    : messages_(std::move(messages)), first_tag_(first_tag) {
+AllreduceQueue::AllreduceQueue(PointToPoint& messages, int rank, int size,
+                               int first_tag, const SegmentOptions& options)
+    : first_tag_(first_tag) {
   for (size_t i = 0; i < kAtOnce; ++i) {
     rings_.push_back(
-        std::make_unique<RingAllreduce>(*messages_, rank, size, options));
+        std::make_unique<RingCollective>(messages, rank, size, options));
   }
   is_done_.resize(kAtOnce);
 }
@@ -21,8 +20,8 @@ void AllreduceQueue::Begin(absl::Span<std::byte> buffer, DataType dtype,
                            ReduceOp op) {
   const size_t ring = begun_ % kAtOnce;
   is_done_[ring] = false;
-  rings_[ring]->Begin(first_tag_ + static_cast<int>(begun_ % kTags), buffer,
-                      dtype, op);
+  rings_[ring]->BeginAllreduce(first_tag_ + static_cast<int>(begun_ % kTags),
+                               buffer, dtype, op);
   ++begun_;
 }
 

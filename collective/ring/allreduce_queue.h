@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "collective/communicator.h"
 #include "collective/kernels/data_type.h"
-#include "collective/ring/ring_allreduce.h"
+#include "collective/ring/ring_collective.h"
 
 namespace hvdlite::collective {
 
@@ -20,11 +20,11 @@ class AllreduceQueue {
  public:
   static constexpr size_t kAtOnce = 4;
 
-  // As RingAllreduce. Tags from `first_tag` to `first_tag + kTags - 1` are its
-  // own.
+  // As RingCollective; references outlive it. Tags from `first_tag` to
+  // `first_tag + kTags - 1` are its own.
   static constexpr int kTags = 64;
-  AllreduceQueue(std::unique_ptr<PointToPoint> messages, int rank, int size,
-                 int first_tag, const RingOptions& options);
+  AllreduceQueue(PointToPoint& messages, int rank, int size, int first_tag,
+                 const SegmentOptions& options);
 
   size_t under_way() const { return begun_ - done_; }
 
@@ -34,9 +34,8 @@ class AllreduceQueue {
   absl::StatusOr<Headway> Advance();
 
  private:
-  const std::unique_ptr<PointToPoint> messages_;
   const int first_tag_;
-  std::vector<std::unique_ptr<RingAllreduce>> rings_;  // used in turn
+  std::vector<std::unique_ptr<RingCollective>> rings_;  // used in turn
   std::vector<bool> is_done_;                          // likewise
   size_t begun_ = 0;
   size_t done_ = 0;

@@ -33,7 +33,9 @@ ConformanceBackend MpiBackend(const std::string& name,
 INSTANTIATE_TEST_SUITE_P(
     Mpi, CommunicatorConformance,
     ::testing::Values(MpiBackend("WholeCounts", {}),
-                      MpiBackend("SplitCounts", {.max_count_per_call = 997})),
+                      MpiBackend("SplitCounts", {.max_count_per_call = 997}),
+                      MpiBackend("Segments",
+                                 {.ring_from_bytes = 1, .segment_bytes = 192})),
     BackendName);
 
 TEST(MpiCommunicatorTest, RankAndSizeAreThoseOfTheWorld) {
@@ -52,10 +54,10 @@ TEST(MpiCommunicatorTest, CountOfOnePerCallIsEnough) {
   CheckRandomOperations(*communicator, /*seed=*/1, /*count=*/20);
 }
 
-TEST(MpiCommunicatorTest, AlltoallIsSplitWhereOneRankAloneHasTooMuch) {
-  const auto communicator = NewCommunicator({.max_count_per_call = 100});
+TEST(MpiCommunicatorTest, AlltoallIsOfPairsWhereOneRankAloneHasALargeBuffer) {
+  const auto communicator = NewCommunicator({.ring_from_bytes = 101});
   const int size = communicator->size();
-  // Rank 0 sends, and the last one receives, more than goes into one call.
+  // Only rank 0 sends, and only the last one receives, so much.
   std::vector<std::vector<size_t>> bytes(size, std::vector<size_t>(size, 2));
   bytes.front().back() = 101;
   CheckAlltoall(*communicator, bytes);

@@ -1,4 +1,4 @@
-#include "collective/ring/ring_allreduce.h"
+#include "collective/ring/ring_collective.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "collective/ring/allreduce_queue.h"
+#include "collective/ring/segmented_exchange.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -125,20 +126,39 @@ int32_t ValueOf(int rank, int number, size_t i) {
          (1 << (10 + 2 * rank));
 }
 
+// Advances the ranks' objects in any order until all are done.
+template <typename Running>
+void RunToTheEnd(FakeNetwork& network, std::mt19937& random,
+                 std::vector<std::unique_ptr<Running>>& ranks) {
+  std::vector<bool> done(ranks.size());
+  for (size_t left = ranks.size(); left > 0;) {
+    ASSERT_FALSE(::testing::Test::HasFailure());
+    const size_t rank = random() % ranks.size();
+    if (random() % 2 == 0) network.Deliver();
+    if (done[rank]) continue;
+    const auto headway = ranks[rank]->Advance();
+    ASSERT_TRUE(headway.ok());
+    if (*headway != Headway::kDone) continue;
+    done[rank] = true;
+    --left;
+  }
+  EXPECT_EQ(network.under_way(), 0u);
+}
+
 struct RingCase {
   int ranks;
   size_t elements;
   size_t window;
 };
 
-class RingAllreduceTest : public ::testing::TestWithParam<RingCase> {};
+class RingCollectiveTest : public ::testing::TestWithParam<RingCase> {};
 
 // In segments of 16 elements.
-constexpr RingOptions kSegments = {.segment_bytes = 64};
+constexpr SegmentOptions kSegments = {.segment_bytes = 64};
 
-TEST_P(RingAllreduceTest, SumsOnAllRanksInAnyOrderOfEvents) {
+TEST_P(RingCollectiveTest, SumsOnAllRanksInAnyOrderOfEvents) {
   const auto [ranks, elements, window] = GetParam();
-  RingOptions options = kSegments;
+  SegmentOptions options = kSegments;
   options.window = window;
   for (uint32_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -146,30 +166,19 @@ TEST_P(RingAllreduceTest, SumsOnAllRanksInAnyOrderOfEvents) {
     std::mt19937 random(seed);
     std::vector<std::vector<int32_t>> values(static_cast<size_t>(ranks));
     std::vector<std::unique_ptr<PointToPoint>> ports;
-    std::vector<std::unique_ptr<RingAllreduce>> rings;
+    std::vector<std::unique_ptr<RingCollective>> rings;
     for (int rank = 0; rank < ranks; ++rank) {
       for (size_t i = 0; i < elements; ++i) {
         values[static_cast<size_t>(rank)].push_back(ValueOf(rank, 0, i));
       }
       ports.push_back(network.PortOf(rank));
-      rings.push_back(std::make_unique<RingAllreduce>(*ports.back(), rank,
-                                                      ranks, options));
-      rings.back()->Begin(/*tag=*/7, BytesOf(values[static_cast<size_t>(rank)]),
-                          DataType::kInt32, ReduceOp::kSum);
+      rings.push_back(std::make_unique<RingCollective>(*ports.back(), rank,
+                                                       ranks, options));
+      rings.back()->BeginAllreduce(/*tag=*/7,
+                                   BytesOf(values[static_cast<size_t>(rank)]),
+                                   DataType::kInt32, ReduceOp::kSum);
     }
-    std::vector<bool> done(static_cast<size_t>(ranks));
-    for (int left = ranks; left > 0;) {
-      ASSERT_FALSE(HasFailure());
-      const size_t rank = random() % static_cast<size_t>(ranks);
-      if (random() % 2 == 0) network.Deliver();
-      if (done[rank]) continue;
-      const auto headway = rings[rank]->Advance();
-      ASSERT_TRUE(headway.ok());
-      if (*headway != Headway::kDone) continue;
-      done[rank] = true;
-      --left;
-    }
-    EXPECT_EQ(network.under_way(), 0u);
+    RunToTheEnd(network, random, rings);
     for (size_t i = 0; i < elements; ++i) {
       int32_t sum = 0;
       for (int rank = 0; rank < ranks; ++rank) sum += ValueOf(rank, 0, i);
@@ -181,7 +190,7 @@ TEST_P(RingAllreduceTest, SumsOnAllRanksInAnyOrderOfEvents) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Sizes, RingAllreduceTest,
+    Sizes, RingCollectiveTest,
     ::testing::Values(RingCase{2, 1, 8}, RingCase{2, 500, 1},
                       RingCase{2, 513, 8}, RingCase{3, 7, 2},
                       RingCase{3, 1000, 3}, RingCase{4, 64, 8},
@@ -192,17 +201,85 @@ INSTANTIATE_TEST_SUITE_P(
                           info.param.elements, "Window", info.param.window);
     });
 
+// In bytes.
+const std::vector<size_t> kUnevenParts = {0, 700, 36};
+
+TEST(RingCollectiveTest, ReducesUnevenPartsAndGathersThem) {
+  constexpr size_t kRanks = 3, kElements = 184;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    FakeNetwork network(seed);
+    std::mt19937 random(seed);
+    std::vector<std::vector<int32_t>> values(kRanks);
+    std::vector<std::unique_ptr<PointToPoint>> ports;
+    std::vector<std::unique_ptr<RingCollective>> rings;
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      for (size_t i = 0; i < kElements; ++i) {
+        values[rank].push_back(ValueOf(static_cast<int>(rank), 0, i));
+      }
+      ports.push_back(network.PortOf(static_cast<int>(rank)));
+      rings.push_back(std::make_unique<RingCollective>(
+          *ports.back(), static_cast<int>(rank), kRanks, kSegments));
+      rings.back()->BeginReduceScatter(7, BytesOf(values[rank]), kUnevenParts,
+                                       DataType::kInt32, ReduceOp::kSum);
+    }
+    RunToTheEnd(network, random, rings);
+    const auto expect_sum = [&](size_t rank, size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        ASSERT_EQ(values[rank][i],
+                  ValueOf(0, 0, i) + ValueOf(1, 0, i) + ValueOf(2, 0, i))
+            << "rank " << rank << " element " << i;
+      }
+    };
+    expect_sum(1, 0, 175);
+    expect_sum(2, 175, kElements);
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      rings[rank]->BeginAllgather(8, BytesOf(values[rank]), kUnevenParts);
+    }
+    RunToTheEnd(network, random, rings);
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      expect_sum(rank, 0, kElements);
+    }
+  }
+}
+
+TEST(SegmentedExchangeTest, SwapsBytesOfDifferentSizes) {
+  for (const size_t other : {0, 1, 64, 1000}) {
+    FakeNetwork network(1);
+    std::mt19937 random(1);
+    std::vector<std::vector<int32_t>> sent = {std::vector<int32_t>(500, 1),
+                                              std::vector<int32_t>(other, 2)};
+    std::vector<std::vector<int32_t>> received = {std::vector<int32_t>(other),
+                                                  std::vector<int32_t>(500)};
+    std::vector<std::unique_ptr<PointToPoint>> ports;
+    std::vector<std::unique_ptr<SegmentedExchange>> exchanges;
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto own = static_cast<size_t>(rank);
+      ports.push_back(network.PortOf(rank));
+      exchanges.push_back(
+          std::make_unique<SegmentedExchange>(*ports.back(), kSegments));
+      exchanges.back()->Begin(7, 1 - rank, BytesOf(sent[own]), 1 - rank,
+                              BytesOf(received[own]));
+    }
+    RunToTheEnd(network, random, exchanges);
+    EXPECT_EQ(received[0], sent[1]);
+    EXPECT_EQ(received[1], sent[0]);
+  }
+}
+
 // Ranks begin the next ones as soon as they may, and end them in order.
 TEST(AllreduceQueueTest, ReducesSeveralBuffersAtOnce) {
   constexpr int kRanks = 3, kBuffers = 90;
   constexpr size_t kElements = 200;
   FakeNetwork network(1);
   std::mt19937 random(1);
+  std::vector<std::unique_ptr<PointToPoint>> ports;
   std::vector<std::unique_ptr<AllreduceQueue>> queues;
   std::vector<std::vector<std::vector<int32_t>>> values(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     queues.push_back(std::make_unique<AllreduceQueue>(
-        network.PortOf(rank), rank, kRanks, /*first_tag=*/100, kSegments));
+        *ports.emplace_back(network.PortOf(rank)), rank, kRanks,
+        /*first_tag=*/100, kSegments));
     for (int number = 0; number < kBuffers; ++number) {
       auto& buffer = values[static_cast<size_t>(rank)].emplace_back();
       for (size_t i = 0; i < kElements; ++i) {
@@ -243,8 +320,9 @@ TEST(AllreduceQueueTest, ReducesSeveralBuffersAtOnce) {
 TEST(AllreduceQueueTest, ABrokenTransportEndsItAndLeavesNoMessage) {
   FakeNetwork network(1);
   std::vector<int32_t> values(1000, 1);
+  const std::unique_ptr<PointToPoint> port = network.PortOf(0);
   {
-    AllreduceQueue queue(network.PortOf(0), 0, 2, /*first_tag=*/100, kSegments);
+    AllreduceQueue queue(*port, 0, 2, /*first_tag=*/100, kSegments);
     queue.Begin(BytesOf(values), DataType::kInt32, ReduceOp::kSum);
     ASSERT_TRUE(queue.Advance().ok());
     EXPECT_GT(network.under_way(), 0u);
