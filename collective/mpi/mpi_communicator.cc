@@ -234,9 +234,11 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
-  // Whether the messages are worth their latency.
+  // Whether the messages are worth the latency of so many steps.
   bool IsLarge(size_t bytes) const {
-    return bytes >= options_.ring_from_bytes && size_ > 1;
+    return size_ > 1 && bytes >= std::max(options_.ring_from_bytes,
+                                          options_.segment_bytes *
+                                              static_cast<size_t>(size_));
   }
   SegmentOptions Segments() const {
     return {.segment_bytes = options_.segment_bytes};

@@ -75,7 +75,8 @@ struct MpiCommunicatorOptions {
   // Elements per MPI call at most (bytes of a broadcast); what is beyond it
   // takes several calls. INT_MAX at most.
   int64_t max_count_per_call = 1 << 30;
-  // Buffers of this size or more travel in messages of `segment_bytes`, around
+  // Buffers of this size or more, and of a segment or more for each rank,
+  // travel in messages of `segment_bytes`, a multiple of 64, around
   // the ring of ranks or in pairs; smaller ones, and broadcasts, by MPI's
   // collective calls. 1 GiB at most.
   size_t ring_from_bytes = size_t{256} << 10;
