@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -62,21 +63,26 @@ class MpiCommunicator final : public Communicator {
  public:
   // Takes over `comm`, whose errors are returned. `world_rank` is for messages.
   MpiCommunicator(MpiCommunicatorOptions options, MPI_Comm comm, int rank,
-                  int size, int world_rank,
+                  std::vector<int> node_of_rank, int world_rank,
                   std::shared_ptr<const MpiOperations> operations,
                   std::shared_ptr<std::atomic<bool>> has_called)
       : options_(options),
         comm_(comm),
         rank_(rank),
-        size_(size),
+        size_(static_cast<int>(node_of_rank.size())),
+        node_of_rank_(std::move(node_of_rank)),
+        sends_segments_(
+            options.segments_within_nodes ||
+            std::set(node_of_rank_.begin(), node_of_rank_.end()).size() ==
+                node_of_rank_.size()),
         world_rank_(world_rank),
         operations_(std::move(operations)),
         has_called_(std::move(has_called)),
         calls_(comm, options.max_count_per_call, world_rank),
         messages_(CreateMpiMessages(comm, world_rank)),
         exchange_(*messages_, Segments()),
-        ring_(*messages_, rank, size, Segments()),
-        queue_(*messages_, rank, size, kFirstQueueTag, Segments()) {
+        ring_(*messages_, rank_, size_, Segments()),
+        queue_(*messages_, rank_, size_, kFirstQueueTag, Segments()) {
     TrackMpiCommunicator(MPI_Comm_c2f(comm_));
   }
 
@@ -227,18 +233,22 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm comm = MPI_COMM_NULL;
     HVDLITE_RETURN_IF_ERROR(Latch(CreateMpiSubgroup(members, tag, &comm)));
     const auto index = std::find(members.begin(), members.end(), rank_);
+    std::vector<int> nodes;
+    for (const int member : members) {
+      nodes.push_back(node_of_rank_[static_cast<size_t>(member)]);
+    }
     return std::make_unique<MpiCommunicator>(
         options_, comm, static_cast<int>(index - members.begin()),
-        static_cast<int>(members.size()), world_rank_, operations_,
-        has_called_);
+        std::move(nodes), world_rank_, operations_, has_called_);
   }
 
  private:
   // Whether the messages are worth the latency of so many steps.
   bool IsLarge(size_t bytes) const {
-    return size_ > 1 && bytes >= std::max(options_.ring_from_bytes,
-                                          options_.segment_bytes *
-                                              static_cast<size_t>(size_));
+    return size_ > 1 && sends_segments_ &&
+           bytes >=
+               std::max(options_.ring_from_bytes,
+                        options_.segment_bytes * static_cast<size_t>(size_));
   }
   SegmentOptions Segments() const {
     return {.segment_bytes = options_.segment_bytes};
@@ -309,6 +319,8 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   const int rank_;
   const int size_;
+  const std::vector<int> node_of_rank_;
+  const bool sends_segments_;
   const int world_rank_;
   // Of all subgroups, too.
   const std::shared_ptr<const MpiOperations> operations_;
@@ -321,6 +333,28 @@ class MpiCommunicator final : public Communicator {
   absl::Duration spin_;
   absl::Status broken_;
 };
+
+// Collective: for each rank the lowest one that MPI shares memory with.
+absl::StatusOr<std::vector<int>> NodesOfRanks(MPI_Comm comm, int rank,
+                                              int size) {
+  const auto check = [&](int return_code, absl::string_view call) {
+    return MpiCallStatus(return_code, call, rank);
+  };
+  MPI_Comm node = MPI_COMM_NULL;
+  HVDLITE_RETURN_IF_ERROR(check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED,
+                                                    rank, MPI_INFO_NULL, &node),
+                                "MPI_Comm_split_type"));
+  int lowest = rank;
+  const absl::Status told =
+      check(MPI_Bcast(&lowest, 1, MPI_INT, 0, node), "MPI_Bcast");
+  MPI_Comm_free(&node);
+  HVDLITE_RETURN_IF_ERROR(told);
+  std::vector<int> nodes(static_cast<size_t>(size));
+  HVDLITE_RETURN_IF_ERROR(
+      check(MPI_Allgather(&lowest, 1, MPI_INT, nodes.data(), 1, MPI_INT, comm),
+            "MPI_Allgather"));
+  return nodes;
+}
 
 }  // namespace
 
@@ -354,8 +388,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
   HVDLITE_RETURN_IF_ERROR(
       MpiCallStatus(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
                     "MPI_Comm_set_errhandler", rank));
+  HVDLITE_ASSIGN_OR_RETURN(std::vector<int> nodes,
+                           NodesOfRanks(comm, rank, size));
   return std::make_unique<MpiCommunicator>(
-      options, comm, rank, size,
+      options, comm, rank, std::move(nodes),
       /*world_rank=*/rank, std::move(operations),
       std::make_shared<std::atomic<bool>>());
 }

@@ -81,6 +81,9 @@ struct MpiCommunicatorOptions {
   // collective calls. 1 GiB at most.
   size_t ring_from_bytes = size_t{256} << 10;
   size_t segment_bytes = size_t{60} << 10;
+  // Only where each rank has a node of its own: through memory, large messages
+  // are faster. True: anywhere, for tests.
+  bool segments_within_nodes = false;
 };
 
 // A communicator over a duplicate of the ranks' own (MpiWorld()). Collective.

@@ -34,8 +34,9 @@ INSTANTIATE_TEST_SUITE_P(
     Mpi, CommunicatorConformance,
     ::testing::Values(MpiBackend("WholeCounts", {}),
                       MpiBackend("SplitCounts", {.max_count_per_call = 997}),
-                      MpiBackend("Segments",
-                                 {.ring_from_bytes = 1, .segment_bytes = 192})),
+                      MpiBackend("Segments", {.ring_from_bytes = 1,
+                                              .segment_bytes = 192,
+                                              .segments_within_nodes = true})),
     BackendName);
 
 TEST(MpiCommunicatorTest, RankAndSizeAreThoseOfTheWorld) {
@@ -55,7 +56,9 @@ TEST(MpiCommunicatorTest, CountOfOnePerCallIsEnough) {
 }
 
 TEST(MpiCommunicatorTest, AlltoallIsOfPairsWhereOneRankAloneHasALargeBuffer) {
-  const auto communicator = NewCommunicator({.ring_from_bytes = 101});
+  const auto communicator = NewCommunicator({.ring_from_bytes = 101,
+                                             .segment_bytes = 64,
+                                             .segments_within_nodes = true});
   const int size = communicator->size();
   // Only rank 0 sends, and only the last one receives, so much.
   std::vector<std::vector<size_t>> bytes(size, std::vector<size_t>(size, 2));

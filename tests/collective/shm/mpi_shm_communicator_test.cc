@@ -64,7 +64,8 @@ std::vector<int> RealNodes() {
 // Shared memory where that pays, else MPI alone.
 void RunOn(const std::vector<int>& node_of_rank,
            const std::function<void(Communicator&)>& body) {
-  auto flat = collective::CreateMpiCommunicator();
+  auto flat =
+      collective::CreateMpiCommunicator({.segments_within_nodes = true});
   ASSERT_TRUE(flat.ok()) << flat.status();
   auto communicator = collective::CreateShmCommunicator(
       *flat, node_of_rank, *AllreduceTable::Parse(kMixedTable));
