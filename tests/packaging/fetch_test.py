@@ -165,13 +165,6 @@ class FetchTest(unittest.TestCase):
         self.assertIn("could not be downloaded", output)
         self.assertIn("-DHVDLITE_FETCH_MIRROR=FOLDER", output)
 
-    def test_a_build_that_fails_shows_its_output(self):
-        self.checksum = self.pack(TINY + 'message(FATAL_ERROR "no such compiler flag")\n')
-        status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
-        self.assertNotEqual(status, 0)
-        self.assertIn("Tiny 1.5 could not be built", output)
-        self.assertIn("no such compiler flag", output)
-
     def test_sources_of_ones_own_need_no_archive(self):
         with tarfile.open(self.path("mirror", "any-name.tar.gz")) as tar:
             tar.extractall(self.folder)

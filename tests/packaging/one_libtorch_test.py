@@ -9,6 +9,7 @@ environment.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -108,37 +109,27 @@ class OneLibTorchTest(unittest.TestCase):
             write(folder + "/OneLibTorch.cmake", file.read())
         return folder
 
-    def test_without_a_prefix_it_is_the_systems(self):
-        self.assert_found(self.system)
-
-    def test_the_root_of_the_package_gives_the_wheels(self):
-        self.assert_found(self.wheel, "-DCMAKE_PREFIX_PATH=" + self.wheel)
-        self.assert_found(self.wheel, CMAKE_PREFIX_PATH=self.wheel)
-
-    def test_the_prefix_that_pytorch_names_gives_the_wheels(self):
-        self.assert_found(self.wheel, f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
-
-    def test_the_prefix_of_a_virtual_environment_gives_the_wheels(self):
-        self.assert_found(self.wheel, "-DCMAKE_PREFIX_PATH=/nowhere;" + self.venv)
-
-    def test_the_prefix_of_a_virtual_environment_may_be_in_the_environment(self):
-        self.assert_found(self.wheel, CMAKE_PREFIX_PATH="/nowhere:" + self.venv)
-
-    def test_an_active_virtual_environment_gives_the_wheels(self):
-        self.assert_found(self.wheel, VIRTUAL_ENV=self.venv)
-
-    def test_a_python_gives_the_wheel_that_it_has(self):
-        self.assert_found(self.wheel, "-DPython3_EXECUTABLE=" + sys.executable, PYTHONPATH=self.packages)
-
-    def test_a_python_without_torch_changes_nothing(self):
-        self.assert_found(self.system, "-DPython3_EXECUTABLE=/bin/false")
-
-    def test_torch_dir_gives_the_one_that_it_names(self):
-        self.assert_found(self.wheel, f"-DTorch_DIR={self.wheel}/share/cmake/Torch")
-
-    def test_torch_dir_counts_more_than_prefixes(self):
-        self.assert_found(self.system, f"-DTorch_DIR={self.system}/share/cmake/Torch",
-                          "-DCMAKE_PREFIX_PATH=" + self.wheel, VIRTUAL_ENV=self.venv)
+    def test_the_libtorch_that_is_said_is_found(self):
+        torch_dir = f"-DTorch_DIR={self.wheel}/share/cmake/Torch"
+        prefix = "-DCMAKE_PREFIX_PATH="
+        for whose, arguments, environment in (
+                (self.system, [], {}),
+                # The root of the package; what PyTorch names; a virtual environment.
+                (self.wheel, [prefix + self.wheel], {}),
+                (self.wheel, [], {"CMAKE_PREFIX_PATH": self.wheel}),
+                (self.wheel, [f"{prefix}{self.wheel}/share/cmake"], {}),
+                (self.wheel, [prefix + "/nowhere;" + self.venv], {}),
+                (self.wheel, [], {"CMAKE_PREFIX_PATH": "/nowhere:" + self.venv}),
+                (self.wheel, [], {"VIRTUAL_ENV": self.venv}),
+                (self.wheel, ["-DPython3_EXECUTABLE=" + sys.executable], {"PYTHONPATH": self.packages}),
+                (self.system, ["-DPython3_EXECUTABLE=/bin/false"], {}),
+                # Torch_DIR counts more than prefixes.
+                (self.wheel, [torch_dir], {}),
+                (self.system, [f"-DTorch_DIR={self.system}/share/cmake/Torch", prefix + self.wheel],
+                 {"VIRTUAL_ENV": self.venv})):
+            with self.subTest(arguments=arguments, environment=environment):
+                shutil.rmtree(self.root + "/build", ignore_errors=True)
+                self.assert_found(whose, *arguments, **environment)
 
     def test_another_torch_dir_in_a_used_build_directory_changes_all_parts(self):
         self.assert_found(self.system)
@@ -155,16 +146,13 @@ class OneLibTorchTest(unittest.TestCase):
         done = self.configure("-DTORCH_FIRST=ON", f"-Dc10_LIBRARY={self.system}/lib/libc10.so")
         self.assertIn(self.wheel + "/share/cmake/Torch is of one", " ".join(done.stderr.split()))
 
-    def test_the_installed_package_takes_the_one_it_was_built_with(self):
-        self.assert_found(self.wheel, "-DHVDLITE=" + self.install_hvdlite(self.wheel))
-
-    def test_the_installed_package_takes_all_of_it_from_the_prefix_that_pytorch_names(self):
-        self.assert_found(self.wheel, "-DHVDLITE=" + self.install_hvdlite(self.wheel),
-                          f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
-
-    def test_the_installed_package_takes_one_libtorch_in_a_project_with_old_policies(self):
-        self.assert_found(self.wheel, "-DOLD_POLICIES=ON", "-DHVDLITE=" + self.install_hvdlite(self.wheel),
-                          f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
+    def test_the_installed_package_takes_all_of_the_one_it_was_built_with(self):
+        package = "-DHVDLITE=" + self.install_hvdlite(self.wheel)
+        prefix = f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake"
+        for arguments in ([], [prefix], ["-DOLD_POLICIES=ON", prefix]):
+            with self.subTest(arguments):
+                shutil.rmtree(self.root + "/build", ignore_errors=True)
+                self.assert_found(self.wheel, package, *arguments)
 
     def test_the_installed_package_refuses_a_mixture_that_was_found_before(self):
         self.assert_mixed("-DTORCH_FIRST=ON", f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake",
