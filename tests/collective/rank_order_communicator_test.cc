@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "tests/collective/floats.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/worlds/run_ranks.h"
@@ -66,13 +67,6 @@ std::vector<float> RandomValues(int rank, size_t count) {
   return values;
 }
 
-absl::Status Sum(Communicator& communicator, absl::Span<float> values) {
-  return communicator.Allreduce(
-      absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
-                     4 * values.size()),
-      DataType::kFloat32, ReduceOp::kSum);
-}
-
 TEST(RankOrderCommunicatorTest, SumsHaveTheSameBitsHoweverTheBufferIsCut) {
   constexpr size_t kCount = 1000;
   RunInRankOrder(4, [](Communicator& communicator) {
@@ -86,9 +80,8 @@ TEST(RankOrderCommunicatorTest, SumsHaveTheSameBitsHoweverTheBufferIsCut) {
     for (const size_t piece : {1000, 999, 333, 64, 7, 1}) {
       std::vector<float> values = RandomValues(communicator.rank(), kCount);
       for (size_t begin = 0; begin < kCount; begin += piece) {
-        ASSERT_TRUE(
-            Sum(communicator, absl::MakeSpan(values).subspan(begin, piece))
-                .ok());
+        ExpectOk(SumFloats(communicator,
+                           absl::MakeSpan(values).subspan(begin, piece)));
       }
       EXPECT_EQ(values, expected) << "in pieces of " << piece;
     }
