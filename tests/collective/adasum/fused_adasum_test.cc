@@ -1,19 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "collective/fusion/fusion.h"
-#include "tests/collective/fusion/hook_record.h"
+#include "tests/collective/fusion/fused_cases.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/conformance/reduction_reference.h"
-#include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {
@@ -23,19 +19,15 @@ using collective::Communicator;
 using collective::Compression;
 using collective::FusedAdasum;
 using collective::FusedTensor;
-using collective::FusionBuffer;
-using collective::FusionHooks;
 using collective::FusionPhase;
 using collective::Reduction;
 using ::testing::DoubleEq;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::IsNan;
 using ::testing::Pair;
 using ::testing::Pointwise;
 
-using Bytes = std::vector<std::byte>;
 using Vector = std::vector<double>;
 
 Vector Rounded(DataType dtype, const Vector& values) {
@@ -100,8 +92,7 @@ std::vector<std::vector<Bytes>> RunAdasum(const Reduction& reduction,
   std::vector<std::vector<Bytes>> results(size);
   RunInProcessRanks(size, [&](Communicator& communicator) {
     const int rank = communicator.rank();
-    FusionBuffer buffer(buffer_bytes);
-    const base::FakeClock clock;
+    RankResources own(buffer_bytes);
     std::vector<Bytes> inputs;
     std::vector<Bytes>& outputs = results[rank];
     for (size_t i = 0; i < counts.size(); ++i) {
@@ -117,7 +108,7 @@ std::vector<std::vector<Bytes>> RunAdasum(const Reduction& reduction,
       tensors.push_back(tensor);
     }
     const absl::Status status =
-        FusedAdasum({communicator, buffer, clock}, reduction, tensors, {});
+        FusedAdasum(own.With(communicator), reduction, tensors, {});
     ASSERT_TRUE(status.ok()) << status;
   });
   return results;
@@ -293,13 +284,11 @@ TEST(FusedAdasumTest, NanSpoilsItsTensorOnly) {
 TEST(FusedAdasumTest, EveryExchangeOfAChunkIsReportedAndFollowedByAPause) {
   // Of 256 bytes, in chunks of 64: two halves of 128, one of 64, and back.
   RunInProcessRanks(4, [](Communicator& communicator) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
+    RankResources own(64);
     Bytes bytes =
         Encode(DataType::kFloat32, Gradient(communicator.rank(), 0, 64));
     HookRecord record;
-    ASSERT_TRUE(FusedAdasum({communicator, buffer, clock}, {},
-                            {FusedTensor{bytes, absl::MakeSpan(bytes)}},
+    ASSERT_TRUE(FusedAdasum(own.With(communicator), {}, {InPlace(bytes)},
                             record.Hooks())
                     .ok());
     EXPECT_THAT(record.phases, ElementsAre(Pair(FusionPhase::kPack, 0),
@@ -316,74 +305,20 @@ TEST(FusedAdasumTest, EveryExchangeOfAChunkIsReportedAndFollowedByAPause) {
   });
 }
 
-TEST(FusedAdasumTest, ErrorBetweenChunksEndsTheBatch) {
-  RunInProcessRanks(2, [](Communicator& communicator) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
-    Bytes bytes(256);
-    EXPECT_EQ(FusedAdasum({communicator, buffer, clock}, {},
-                          {FusedTensor{bytes, absl::MakeSpan(bytes)}},
-                          {.on_phase = {},
-                           .between_chunks =
-                               [] { return absl::AbortedError("enough"); }})
-                  .code(),
-              absl::StatusCode::kAborted);
-  });
-}
-
-TEST(FusedAdasumTest, NothingIsCommunicatedForNoBytesOrInAWorldOfOne) {
-  UnimplementedCommunicator three(0, 3);
-  UnimplementedCommunicator one(0, 1);
-  FusionBuffer buffer(64);
-  const base::FakeClock clock;
-  HookRecord record;
-  EXPECT_TRUE(FusedAdasum({three, buffer, clock}, {}, {}, record.Hooks()).ok());
-  EXPECT_TRUE(
-      FusedAdasum({three, buffer, clock}, {}, {FusedTensor{}}, record.Hooks())
-          .ok());
-  Bytes bytes = Encode(DataType::kFloat32, {1, 2, 3});
-  EXPECT_TRUE(FusedAdasum({one, buffer, clock}, {.prescale = 2},
-                          {FusedTensor{bytes, absl::MakeSpan(bytes)}},
-                          record.Hooks())
-                  .ok());
-  EXPECT_THAT(Decode(DataType::kFloat32, bytes), ElementsAre(2, 4, 6));
-  EXPECT_THAT(record.phases, IsEmpty());
-}
-
 TEST(FusedAdasumTest, MemoryIsKeptForTheNextBatch) {
   RunInProcessRanks(3, [](Communicator& communicator) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
+    RankResources own(64);
     std::vector<const std::byte*> places;
     for (const size_t count : {3000, 3000, 10, 2000}) {
       Bytes bytes = Encode(DataType::kFloat32, Vector(count, 1.0));
-      ASSERT_TRUE(FusedAdasum({communicator, buffer, clock}, {},
-                              {FusedTensor{bytes, absl::MakeSpan(bytes)}}, {})
-                      .ok());
-      const absl::Span<std::byte> kept = buffer.Scratch(0);
+      ASSERT_TRUE(
+          FusedAdasum(own.With(communicator), {}, {InPlace(bytes)}, {}).ok());
+      const absl::Span<std::byte> kept = own.buffer.Scratch(0);
       EXPECT_GE(kept.size(), 2 * 3000 * 4u);
       places.push_back(kept.data());
     }
     EXPECT_THAT(places, Each(places[0]));
   });
-}
-
-TEST(FusedAdasumTest, WhatItCannotCombineIsRefused) {
-  UnimplementedCommunicator communicator(0, 2);
-  FusionBuffer buffer(64);
-  const base::FakeClock clock;
-  const absl::Status status = FusedAdasum({communicator, buffer, clock},
-                                          {.dtype = DataType::kInt64}, {}, {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(std::string(status.message()),
-            "Adasum needs tensors of floating-point numbers, not int64; use "
-            "another reduction for them");
-  Bytes input(8);
-  Bytes output(12);
-  EXPECT_EQ(FusedAdasum({communicator, buffer, clock}, {},
-                        {FusedTensor{input, absl::MakeSpan(output)}}, {})
-                .code(),
-            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

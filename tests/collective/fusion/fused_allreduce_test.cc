@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "collective/fusion/fusion.h"
+#include "tests/collective/fusion/fused_cases.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/worlds/run_ranks.h"
@@ -23,32 +23,23 @@ using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-using Bytes = std::vector<std::byte>;
-
 class FusedAllreduceAtChunkSize : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(FusedAllreduceAtChunkSize, RandomBatchesMatchTheReference) {
-  RunInProcessRanks(3, [](Communicator& communicator) {
-    FusionBuffer buffer(GetParam());
-    for (uint32_t seed = 0; seed < 60; ++seed) {
-      SCOPED_TRACE(::testing::Message() << "seed " << seed);
-      CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
-    }
-  });
-}
-
-TEST_P(FusedAllreduceAtChunkSize, WorldOfOneMatchesTheReference) {
-  RunInProcessRanks(1, [](Communicator& communicator) {
-    FusionBuffer buffer(GetParam());
-    for (uint32_t seed = 0; seed < 60; ++seed) {
-      SCOPED_TRACE(::testing::Message() << "seed " << seed);
-      AllreduceBatch batch = RandomAllreduceBatch(seed);
-      for (int& rank : batch.absent_on_rank) {
-        if (rank == 0 && batch.reduction.op != ReduceOp::kSum) rank = -1;
+  for (const int size : {1, 3}) {
+    RunInProcessRanks(size, [&](Communicator& communicator) {
+      FusionBuffer buffer(GetParam());
+      for (uint32_t seed = 0; seed < 60; ++seed) {
+        SCOPED_TRACE(::testing::Message() << "seed " << seed);
+        AllreduceBatch batch = RandomAllreduceBatch(seed);
+        for (int& rank : batch.absent_on_rank) {
+          const bool all_are = size == 1 && rank == 0;
+          if (all_are && batch.reduction.op != ReduceOp::kSum) rank = -1;
+        }
+        CheckAllreduceBatch(communicator, buffer, batch);
       }
-      CheckAllreduceBatch(communicator, buffer, batch);
-    }
-  });
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(ChunkSizes, FusedAllreduceAtChunkSize,
@@ -57,16 +48,15 @@ INSTANTIATE_TEST_SUITE_P(ChunkSizes, FusedAllreduceAtChunkSize,
 
 TEST(FusedAllreduceTest, AverageOfIntegersIsExactAndTruncated) {
   RunInProcessRanks(3, [](Communicator& communicator) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
+    RankResources own(64);
     const int rank = communicator.rank();
     Bytes bytes = Encode(
         DataType::kInt32,
         {5, 4.0 + rank, -4.0 - rank, 1.0 * (rank == 0), -2.0 * (rank == 1)});
     ASSERT_TRUE(
-        FusedAllreduce({communicator, buffer, clock},
+        FusedAllreduce(own.With(communicator),
                        {.dtype = DataType::kInt32, .postscale = 1 / 3.0},
-                       {FusedTensor{bytes, absl::MakeSpan(bytes)}}, {})
+                       {InPlace(bytes)}, {})
             .ok());
     EXPECT_THAT(Decode(DataType::kInt32, bytes), ElementsAre(5, 5, -5, 0, 0));
   });
@@ -74,10 +64,9 @@ TEST(FusedAllreduceTest, AverageOfIntegersIsExactAndTruncated) {
 
 TEST(FusedAllreduceTest, TensorThatIsAbsentEverywhereIsZero) {
   RunInProcessRanks(3, [](Communicator& communicator) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
+    RankResources own(64);
     Bytes bytes(48, std::byte{0x5a});
-    ASSERT_TRUE(FusedAllreduce({communicator, buffer, clock},
+    ASSERT_TRUE(FusedAllreduce(own.With(communicator),
                                {.prescale = 2, .postscale = 0.5},
                                {FusedTensor{{}, absl::MakeSpan(bytes)}}, {})
                     .ok());
@@ -104,8 +93,7 @@ double Round(DataType dtype, double value) {
 // float16.
 void CheckCompression(Communicator& communicator, DataType dtype,
                       Compression compression, DataType wire) {
-  const base::FakeClock clock;
-  FusionBuffer buffer(192);
+  RankResources own(192);
   const double divisor = wire == dtype              ? 1
                          : communicator.size() == 3 ? 4
                                                     : communicator.size();
@@ -125,10 +113,8 @@ void CheckCompression(Communicator& communicator, DataType dtype,
     expected.push_back(Encode(dtype, sums));
   }
   std::vector<FusedTensor> spans;
-  for (Bytes& tensor : tensors) {
-    spans.push_back({tensor, absl::MakeSpan(tensor)});
-  }
-  const absl::Status status = FusedAllreduce({communicator, buffer, clock},
+  for (Bytes& tensor : tensors) spans.push_back(InPlace(tensor));
+  const absl::Status status = FusedAllreduce(own.With(communicator),
                                              {.dtype = dtype,
                                               .prescale = 0.5,
                                               .postscale = 0.25,
@@ -162,12 +148,10 @@ TEST(FusedAllreduceTest, CompressedValuesAreRoundedOncePerHop) {
 std::vector<double> ReduceEqualValues(Communicator& communicator,
                                       const collective::Reduction& reduction,
                                       double value) {
-  FusionBuffer buffer(64);
-  const base::FakeClock clock;
+  RankResources own(64);
   Bytes bytes = Encode(reduction.dtype, std::vector<double>(40, value));
   const absl::Status status =
-      FusedAllreduce({communicator, buffer, clock}, reduction,
-                     {FusedTensor{bytes, absl::MakeSpan(bytes)}}, {});
+      FusedAllreduce(own.With(communicator), reduction, {InPlace(bytes)}, {});
   EXPECT_TRUE(status.ok()) << status;
   return Decode(reduction.dtype, bytes);
 }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "collective/kernels/elements.h"
@@ -16,58 +17,39 @@ using ::hvdlite::testing::DecodeFloat16;
 using ::hvdlite::testing::EncodeBFloat16;
 using ::hvdlite::testing::EncodeFloat16;
 
-TEST(Float16Test, AllValuesWidenExactly) {
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const Float16 value{static_cast<uint16_t>(bits)};
-    const double expected = DecodeFloat16(value.bits);
-    const float actual = ToFloat(value);
+struct Format {
+  std::string name;
+  float (*widen)(uint16_t bits);
+  uint16_t (*narrow)(float value);
+  // The reference.
+  double (*decode)(uint16_t bits);
+  uint16_t (*encode)(double value);
+  uint16_t quiet_bit;  // of a NaN
+};
+
+class Float16Formats : public ::testing::TestWithParam<Format> {};
+
+TEST_P(Float16Formats, AllValuesWidenExactlyAndSurviveARoundTrip) {
+  for (uint32_t i = 0; i < 0x10000; ++i) {
+    const auto bits = static_cast<uint16_t>(i);
+    const double expected = GetParam().decode(bits);
+    const float actual = GetParam().widen(bits);
     EXPECT_EQ(std::signbit(actual), std::signbit(expected)) << bits;
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(actual)) << bits;
+      // A signalling NaN becomes the quiet one with the same payload.
+      EXPECT_EQ(GetParam().narrow(actual), bits | GetParam().quiet_bit);
     } else {
       EXPECT_EQ(static_cast<double>(actual), expected) << bits;
+      EXPECT_EQ(GetParam().narrow(actual), bits);
     }
-  }
-}
-
-TEST(Float16Test, AllValuesSurviveARoundTrip) {
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const Float16 value{static_cast<uint16_t>(bits)};
-    const bool is_nan = std::isnan(DecodeFloat16(value.bits));
-    // A signalling NaN becomes the quiet one with the same payload.
-    const uint32_t expected = is_nan ? bits | 0x0200 : bits;
-    EXPECT_EQ(ToFloat16(ToFloat(value)).bits, expected) << bits;
-  }
-}
-
-TEST(BFloat16Test, AllValuesWidenExactly) {
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const BFloat16 value{static_cast<uint16_t>(bits)};
-    const double expected = DecodeBFloat16(value.bits);
-    const float actual = ToFloat(value);
-    EXPECT_EQ(std::signbit(actual), std::signbit(expected)) << bits;
-    if (std::isnan(expected)) {
-      EXPECT_TRUE(std::isnan(actual)) << bits;
-    } else {
-      EXPECT_EQ(static_cast<double>(actual), expected) << bits;
-    }
-  }
-}
-
-TEST(BFloat16Test, AllValuesSurviveARoundTrip) {
-  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const BFloat16 value{static_cast<uint16_t>(bits)};
-    const bool is_nan = std::isnan(DecodeBFloat16(value.bits));
-    const uint32_t expected = is_nan ? bits | 0x0040 : bits;
-    EXPECT_EQ(ToBFloat16(ToFloat(value)).bits, expected) << bits;
   }
 }
 
 // float32 values at, just below and just above every rounding boundary of the
-// format with these decode and encode functions, and then a pattern over all
+// format that `decode` is of, and then a pattern over all
 // exponents.
-template <typename Decode>
-std::vector<float> CriticalValues(const Decode& decode) {
+std::vector<float> CriticalValues(double (*decode)(uint16_t bits)) {
   const float infinity = std::numeric_limits<float>::infinity();
   std::vector<float> values;
   for (uint32_t bits = 0; bits < 0x7fff; ++bits) {
@@ -95,17 +77,25 @@ std::vector<float> CriticalValues(const Decode& decode) {
   return values;
 }
 
-TEST(Float16Test, NarrowingRoundsToNearestEven) {
-  for (const float value : CriticalValues(DecodeFloat16)) {
-    ASSERT_EQ(ToFloat16(value).bits, EncodeFloat16(value)) << value;
+TEST_P(Float16Formats, NarrowingRoundsToNearestEven) {
+  for (const float value : CriticalValues(GetParam().decode)) {
+    ASSERT_EQ(GetParam().narrow(value), GetParam().encode(value)) << value;
   }
 }
 
-TEST(BFloat16Test, NarrowingRoundsToNearestEven) {
-  for (const float value : CriticalValues(DecodeBFloat16)) {
-    ASSERT_EQ(ToBFloat16(value).bits, EncodeBFloat16(value)) << value;
-  }
-}
+INSTANTIATE_TEST_SUITE_P(
+    All, Float16Formats,
+    ::testing::Values(
+        Format{"float16", [](uint16_t bits) { return ToFloat(Float16{bits}); },
+               [](float value) { return ToFloat16(value).bits; }, DecodeFloat16,
+               EncodeFloat16, 0x0200},
+        Format{"bfloat16",
+               [](uint16_t bits) { return ToFloat(BFloat16{bits}); },
+               [](float value) { return ToBFloat16(value).bits; },
+               DecodeBFloat16, EncodeBFloat16, 0x0040}),
+    [](const ::testing::TestParamInfo<Format>& format) {
+      return format.param.name;
+    });
 
 TEST(Float16Test, ReferenceKnowsTheValuesOfTheStandard) {
   EXPECT_EQ(EncodeFloat16(1.0), 0x3c00);

@@ -1,43 +1,69 @@
-// Batches of partitioned tensors for tests.
+// What tests of fused collectives share.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "collective/kernels/data_type.h"
+#include "base/clock.h"
+#include "collective/fusion/fusion.h"
 #include "tests/testing/fakes/fake_communicator.h"
 
 namespace hvdlite::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// What rank `from` has for rank `to`; differs by all arguments.
-inline Bytes PieceBytes(size_t tensor, int from, int to, size_t size) {
-  std::mt19937 random(static_cast<uint32_t>(tensor * 10007 + from * 101 + to));
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0xff);
-  return bytes;
+// What a rank needs for its batches, beside the communicator.
+struct RankResources {
+  explicit RankResources(size_t buffer_bytes) : buffer(buffer_bytes) {}
+
+  collective::FusionResources With(collective::Communicator& communicator) {
+    return {communicator, buffer, clock};
+  }
+
+  collective::FusionBuffer buffer;
+  base::FakeClock clock;
+};
+
+inline collective::FusedTensor InPlace(Bytes& bytes) {
+  return {bytes, absl::MakeSpan(bytes)};
 }
 
-inline void Append(Bytes& bytes, const Bytes& more) {
-  bytes.insert(bytes.end(), more.begin(), more.end());
-}
+// Hooks that keep what they were told.
+struct HookRecord {
+  std::vector<std::pair<collective::FusionPhase, int64_t>> phases;
+  std::vector<double> shares;  // done, at each pause
+  int num_pauses = 0;
 
-// Sizes of up to 8 tensors' parts: [tensor][index], each `count` of them. Some
-// are zero, some much larger than others.
-inline std::vector<std::vector<size_t>> RandomSizes(uint32_t seed,
-                                                    size_t count) {
+  collective::FusionHooks Hooks() {
+    return {.on_phase = [this](collective::FusionPhase phase, int64_t chunk,
+                               int64_t,
+                               int64_t) { phases.emplace_back(phase, chunk); },
+            .on_progress = [this](double share) { shares.push_back(share); },
+            .between_chunks =
+                [this] {
+                  ++num_pauses;
+                  return absl::OkStatus();
+                }};
+  }
+};
+
+// [tensor][part]
+using Sizes = std::vector<std::vector<size_t>>;
+
+// Of up to 8 tensors, of `count` parts each. Some are zero, some much larger
+// than others.
+inline Sizes RandomSizes(uint32_t seed, size_t count) {
   std::mt19937 random(seed);
-  std::vector<std::vector<size_t>> sizes(random() % 9,
-                                         std::vector<size_t>(count));
+  Sizes sizes(random() % 9, std::vector<size_t>(count));
   for (std::vector<size_t>& parts : sizes) {
     const uint32_t largest = random() % 4 == 0 ? 3000 : 50;
-    for (size_t& bytes : parts) {
-      bytes = random() % 3 == 0 ? 0 : random() % largest;
+    for (size_t& part : parts) {
+      part = random() % 3 == 0 ? 0 : random() % largest;
     }
   }
   return sizes;
@@ -76,7 +102,7 @@ class PartRecorder final : public ForwardingCommunicator {
                                             output_bytes);
   }
 
-  std::vector<std::vector<size_t>> parts;  // of each call, by rank
+  Sizes parts;  // of each call
   int num_allreduces = 0;
 };
 
