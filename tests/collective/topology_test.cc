@@ -132,19 +132,5 @@ TEST(VirtualNodesTest, ABadWordIsToldBeforeSizesThatDoNotFit) {
   EXPECT_THAT(ErrorOf(OneHost(0, 3), "9,two"), HasSubstr("'two' is no number"));
 }
 
-TEST(VirtualNodesTest, SizesCanBeCheckedWithoutATopology) {
-  EXPECT_TRUE(CheckVirtualNodes(3, "2,1").ok());
-  EXPECT_TRUE(CheckVirtualNodes(3, "").ok());
-  EXPECT_THAT(std::string(CheckVirtualNodes(3, "2").message()),
-              HasSubstr("of the world's 3 ranks 1 are left"));
-}
-
-TEST(VirtualNodesTest, WhatIsNoListOfSizesIsNamed) {
-  for (const char* sizes : {"two", "2,", "0", "-1", "1;2", "2,,1"}) {
-    EXPECT_THAT(ErrorOf(OneHost(0, 3), sizes),
-                AllOf(HasSubstr(sizes), HasSubstr("is no number of ranks")));
-  }
-}
-
 }  // namespace
 }  // namespace hvdlite::collective

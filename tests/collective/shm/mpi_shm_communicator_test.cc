@@ -9,6 +9,7 @@
 
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/shm/shm_communicator.h"
+#include "tests/collective/shm/shm_ranks.h"
 #include "tests/collective/shm/zero_copy_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
@@ -17,14 +18,6 @@ namespace hvdlite::testing {
 namespace {
 
 using collective::AllreduceTable;
-
-constexpr char kMixedTable[] = R"(
-1   2-  100   one-shot     8K  cached
-1   2-  20K   slices      4K  cached
-1   2-  inf   slices      64K streaming
-2-  2-  100   flat        0   cached
-2-  2-  inf   hierarchical  64K streaming
-)";
 
 int WorldSize() {
   int size = 0;
@@ -116,14 +109,11 @@ TEST_P(MpiShmCommunicatorTest, ZeroCopyTensorsAreReduced) {
     ZeroCopyTensors zero_copy =
         MakeZeroCopyTensors(communicator, kZeroCopyCounts);
     for (int step = 0; step < 5; ++step) {
-      Fill(zero_copy, communicator.rank());
-      std::vector<collective::FusionPhase> phases;
-      ASSERT_TRUE(Average(communicator, zero_copy.fused, &phases).ok());
-      EXPECT_EQ(CountWrong(zero_copy, communicator.size()), 0);
+      const Averaged averaged = CheckAverage(communicator, zero_copy);
       const bool one_node = std::count(nodes.begin(), nodes.end(), nodes[0]) ==
                             communicator.size();
       if (one_node) {
-        EXPECT_EQ(Packs(phases), step == 0) << "step " << step;
+        EXPECT_EQ(averaged.packs, step == 0) << "step " << step;
       }
     }
   });

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "collective/fusion/fusion.h"
+#include "tests/collective/fusion/fused_cases.h"
 #include "tests/collective/kernels/reduce_all_cases.h"
 #include "tests/collective/shm/shm_ranks.h"
 
@@ -26,7 +26,6 @@ using collective::FusedAdasum;
 using collective::FusedAllreduce;
 using collective::FusedReduceScatter;
 using collective::FusedTensor;
-using collective::FusionBuffer;
 using collective::PartitionedTensor;
 using collective::Reduction;
 
@@ -46,7 +45,7 @@ const WorldRow kWorlds[] = {{"no shared memory", {}},
 
 void RunWorld(const WorldRow& world, const ShmRankBody& body) {
   if (!world.node_of_rank.empty()) {
-    return RunOnLayout(world.node_of_rank, kMixedTable, body);
+    return RunOnNodes(world.node_of_rank, kMixedTable, body);
   }
   auto ranks = collective::CreateInProcessWorld(kSize);
   if (world.in_rank_order) {
@@ -86,9 +85,8 @@ struct Case {
 // What the rank gets of `count` elements, and the index of the first of them.
 std::pair<Bytes, size_t> Reduce(Communicator& communicator, const Case& c,
                                 Form form, size_t count) {
-  const base::FakeClock clock;
-  FusionBuffer buffer(256);
-  const collective::FusionResources resources = {communicator, buffer, clock};
+  RankResources own(256);
+  const collective::FusionResources resources = own.With(communicator);
   Bytes input = c.Input(communicator.rank(), count);
   Bytes output(input.size());
   absl::Status status;
@@ -136,8 +134,8 @@ const FloatRow kFloats[] = {
     {DataType::kBFloat16, 0x1.fep127, 0x1p-8, 0x1p-133, false},
     {DataType::kFloat32, std::numeric_limits<float>::max(), 0x1p-24, 0x1p-149,
      true},
-    {DataType::kFloat64, std::numeric_limits<double>::max(), 0x1p-53,
-     0x1p-1074, true}};
+    {DataType::kFloat64, std::numeric_limits<double>::max(), 0x1p-53, 0x1p-1074,
+     true}};
 
 const FloatRow& RowOf(DataType dtype) {
   return *std::find_if(std::begin(kFloats), std::end(kFloats),
@@ -204,9 +202,8 @@ void ExpectFloats(const WorldRow& world, const Case& c, Form form, size_t count,
       expected = rank == 0 ? value
                            : ReducePair(reduction.dtype, reduction.op, expected,
                                         value);
-      magnitude = reduction.op == ReduceOp::kSum
-                      ? magnitude + std::abs(value)
-                      : std::abs(expected);
+      magnitude = reduction.op == ReduceOp::kSum ? magnitude + std::abs(value)
+                                                 : std::abs(expected);
     }
     if (one_rounding) magnitude = std::abs(expected) + magnitude * 0x1p-18;
     const double roundings = one_rounding ? 1 : kSize + 2;
@@ -222,8 +219,8 @@ TEST(NearLimitsTest, FloatsGiveTheReferenceWhereverTheRanksAre) {
     double before;
     double after;
   };
-  const Scales kScales[] = {{1, 1}, {2, 0.5}, {8, 0.125}, {0.125, 8},
-                            {1 / 3.0, 3}};
+  const Scales kScales[] = {
+      {1, 1}, {2, 0.5}, {8, 0.125}, {0.125, 8}, {1 / 3.0, 3}};
   for (const WorldRow& world : kWorlds) {
     RunWorld(world, [&](Communicator& communicator) {
       for (const FloatRow& row : kFloats) {
@@ -316,9 +313,8 @@ TEST(NearLimitsTest, IntegersAreExactAndWrapAlikeWhereverTheRanksAre) {
                 }
                 Bytes expected;
                 for (size_t i = 0; i < got.size() / SizeOf(dtype); ++i) {
-                  const Bytes one =
-                      ExpectedElement(dtype, op, static_cast<int>(divisor),
-                                      inputs, first + i);
+                  const Bytes one = ExpectedElement(
+                      dtype, op, static_cast<int>(divisor), inputs, first + i);
                   expected.insert(expected.end(), one.begin(), one.end());
                 }
                 ASSERT_TRUE(got == expected) << c.Describe(world, form, count);
@@ -358,8 +354,7 @@ TEST(NearLimitsTest, IntegersAreScaledStepByStepWhereverTheRanksAre) {
   for (const WorldRow& world : kWorlds) {
     RunWorld(world, [&](Communicator& communicator) {
       for (const Row& row : kRows) {
-        FusionBuffer buffer(64);
-        const base::FakeClock clock;
+        RankResources own(64);
         Bytes bytes;
         Bytes expected;
         for (int i = 0; i < 100; ++i) {
@@ -368,13 +363,12 @@ TEST(NearLimitsTest, IntegersAreScaledStepByStepWhereverTheRanksAre) {
           bytes.insert(bytes.end(), value.begin(), value.end());
           expected.insert(expected.end(), result.begin(), result.end());
         }
-        ASSERT_TRUE(FusedAllreduce({communicator, buffer, clock},
+        ASSERT_TRUE(FusedAllreduce(own.With(communicator),
                                    {.dtype = row.dtype,
                                     .prescale = row.prescale,
                                     .postscale = row.postscale,
                                     .divisor = kSize},
-                                   {FusedTensor{bytes, absl::MakeSpan(bytes)}},
-                                   {})
+                                   {InPlace(bytes)}, {})
                         .ok());
         EXPECT_EQ(DecodeWhole(row.dtype, bytes.data()), row.expected);
         EXPECT_TRUE(bytes == expected)
@@ -393,17 +387,15 @@ TEST(NearLimitsTest, AdasumOfEqualTensorsIsThatTensorUpToTheLimit) {
       for (const FloatRow& row : kFloats) {
         if (row.is_wide) continue;
         for (const double prescale : {1.0, 2.0, 8.0}) {
-          FusionBuffer buffer(64);
-          const base::FakeClock clock;
+          RankResources own(64);
           const double value =
               Decode(row.dtype, Encode(row.dtype, {row.largest * 0.9}))[0];
           Bytes bytes = Encode(row.dtype, std::vector<double>(500, value));
-          ASSERT_TRUE(FusedAdasum({communicator, buffer, clock},
+          ASSERT_TRUE(FusedAdasum(own.With(communicator),
                                   {.dtype = row.dtype,
                                    .prescale = prescale,
                                    .postscale = 1 / prescale},
-                                  {FusedTensor{bytes, absl::MakeSpan(bytes)}},
-                                  {})
+                                  {InPlace(bytes)}, {})
                           .ok());
           for (const double got : Decode(row.dtype, bytes)) {
             ASSERT_NEAR(got, value, 4 * row.half_ulp * value)

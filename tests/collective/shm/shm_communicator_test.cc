@@ -14,8 +14,9 @@
 
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
+#include "tests/collective/floats.h"
+#include "tests/collective/fusion/fused_cases.h"
 #include "tests/collective/shm/shm_ranks.h"
-#include "tests/collective/shm/zero_copy_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
@@ -31,69 +32,27 @@ using collective::FusionBuffer;
 
 using Body = ShmRankBody;
 
-ConformanceBackend LayoutBackend(std::string name,
-                                 std::vector<int> node_of_rank) {
+ConformanceBackend ShmBackend(std::string name, std::vector<int> node_of_rank) {
   return {.name = std::move(name), .run_ranks = [=](const Body& body) {
-            RunOnLayout(node_of_rank, kMixedTable, body);
+            RunOnNodes(node_of_rank, kMixedTable, body);
           }};
 }
-
-ConformanceBackend ShmBackend(std::string name,
-                              std::vector<int> ranks_of_node) {
-  return {.name = std::move(name), .run_ranks = [=](const Body& body) {
-            RunOnNodes(ranks_of_node, kMixedTable, body);
-          }};
-}
-
-INSTANTIATE_TEST_SUITE_P(Shm, CommunicatorConformance,
-                         ::testing::Values(ShmBackend("OneNodeOf2", {2}),
-                                           ShmBackend("OneNodeOf3", {3}),
-                                           ShmBackend("OneNodeOf4", {4}),
-                                           ShmBackend("OneNodeOf8", {8}),
-                                           ShmBackend("TwoNodesOf2", {2, 2}),
-                                           ShmBackend("ThreeNodesOf2",
-                                                      {2, 2, 2}),
-                                           ShmBackend("TwoNodesOf3", {3, 3})),
-                         BackendName);
 
 INSTANTIATE_TEST_SUITE_P(
-    ShmAwkward, CommunicatorConformance,
-    ::testing::Values(LayoutBackend("NodesOf2And1", {0, 0, 1}),
-                      LayoutBackend("NodesOf3And1", {0, 0, 0, 1}),
-                      LayoutBackend("NodesOf2And1And1", {0, 0, 1, 2}),
-                      LayoutBackend("OneNodeAroundAnother", {0, 1, 1, 0}),
-                      LayoutBackend("Unequal", {0, 1, 0, 2, 0, 1})),
+    Shm, CommunicatorConformance,
+    ::testing::Values(ShmBackend("OneNodeOf2", {0, 0}),
+                      ShmBackend("OneNodeOf3", {0, 0, 0}),
+                      ShmBackend("OneNodeOf4", {0, 0, 0, 0}),
+                      ShmBackend("OneNodeOf8", {0, 0, 0, 0, 0, 0, 0, 0}),
+                      ShmBackend("TwoNodesOf2", {0, 0, 1, 1}),
+                      ShmBackend("ThreeNodesOf2", {0, 0, 1, 1, 2, 2}),
+                      ShmBackend("TwoNodesOf3", {0, 0, 0, 1, 1, 1}),
+                      ShmBackend("NodesOf2And1", {0, 0, 1}),
+                      ShmBackend("NodesOf3And1", {0, 0, 0, 1}),
+                      ShmBackend("NodesOf2And1And1", {0, 0, 1, 2}),
+                      ShmBackend("OneNodeAroundAnother", {0, 1, 1, 0}),
+                      ShmBackend("Unequal", {0, 1, 0, 2, 0, 1})),
     BackendName);
-
-// In each layout, with each table.
-constexpr uint32_t kBatches = UnlessSanitized(20, 10);
-
-void CheckRandomBatches(Communicator& communicator, uint32_t first_seed) {
-  FusionBuffer buffer(64);
-  for (uint32_t seed = first_seed; seed < first_seed + kBatches; ++seed) {
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
-  }
-}
-
-class ShmNodes : public ::testing::TestWithParam<std::vector<int>> {};
-
-TEST_P(ShmNodes, RandomBatchesMatchTheReference) {
-  uint32_t first_seed = 0;
-  for (const char* table : {kMixedTable, kTinyChunks}) {
-    RunOnNodes(GetParam(), table, [&](Communicator& communicator) {
-      CheckRandomBatches(communicator, first_seed);
-    });
-    first_seed += kBatches;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Shm, ShmNodes,
-                         ::testing::Values(std::vector<int>{2},
-                                           std::vector<int>{3},
-                                           std::vector<int>{5},
-                                           std::vector<int>{2, 2},
-                                           std::vector<int>{3, 3}));
 
 // Ranks 0, 2, 4 and 1, 3, 5 share a node each.
 TEST(ShmCommunicatorTest, SubgroupsOfAlternatingRanksAgreeOnHowTheyReduce) {
@@ -121,30 +80,33 @@ TEST(ShmCommunicatorTest, SubgroupsOfAlternatingRanksAgreeOnHowTheyReduce) {
 TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderWhereverTheyAre) {
   for (const char* table : {kMixedTable, kTinyChunks}) {
     for (const size_t count : {1, 20, 100, 1000, 30000}) {
-      RunOnNodes({4}, table, [&](Communicator& communicator) {
+      RunOnNodes({0, 0, 0, 0}, table, [&](Communicator& communicator) {
         const float of_rank[] = {1e8f, 1.0f, -1e8f, 3.0f};
         std::vector<float> values(count, of_rank[communicator.rank()]);
-        ASSERT_TRUE(communicator
-                        .Allreduce(absl::MakeSpan(reinterpret_cast<std::byte*>(
-                                                      values.data()),
-                                                  4 * count),
-                                   DataType::kFloat32, ReduceOp::kSum)
-                        .ok());
+        ExpectOk(SumFloats(communicator, absl::MakeSpan(values)));
         EXPECT_EQ(values, std::vector<float>(count, 3.0f));
       });
     }
   }
 }
 
-TEST(ShmCommunicatorTest, RandomBatchesMatchTheReferenceOnAwkwardNodes) {
-  uint32_t first_seed = 0;
-  for (const std::vector<int>& layout : kAwkwardLayouts) {
+TEST(ShmCommunicatorTest, RandomBatchesMatchTheReference) {
+  constexpr uint32_t kBatches = UnlessSanitized(20, 10);
+  uint32_t seed = 0;
+  std::vector<std::vector<int>> layouts = {
+      {0, 0}, {0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}};
+  layouts.insert(layouts.end(), kAwkwardNodes.begin(), kAwkwardNodes.end());
+  for (const std::vector<int>& layout : layouts) {
     SCOPED_TRACE(::testing::PrintToString(layout));
     for (const char* table : {kMixedTable, kTinyChunks}) {
-      RunOnLayout(layout, table, [&](Communicator& communicator) {
-        CheckRandomBatches(communicator, first_seed);
+      RunOnNodes(layout, table, [&](Communicator& communicator) {
+        FusionBuffer buffer(64);
+        for (uint32_t i = seed; i < seed + kBatches; ++i) {
+          SCOPED_TRACE(::testing::Message() << "seed " << i);
+          CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(i));
+        }
       });
-      first_seed += kBatches;
+      seed += kBatches;
     }
   }
 }
@@ -170,7 +132,7 @@ float SumByNodes(const std::vector<int>& node_of_rank,
 }
 
 TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
-  std::vector<std::vector<int>> layouts = kAwkwardLayouts;
+  std::vector<std::vector<int>> layouts = kAwkwardNodes;
   layouts.push_back({0, 0, 1, 1, 2, 2});
   layouts.push_back({0, 1, 2, 0, 1, 2, 2, 1, 0});
   for (const std::vector<int>& layout : layouts) {
@@ -204,13 +166,7 @@ TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
           std::vector<float> values(values_of_rank[rank].begin(),
                                     values_of_rank[rank].begin() + count);
           const std::vector<float> expected(sums.begin(), sums.begin() + count);
-          ASSERT_TRUE(
-              (*communicator)
-                  ->Allreduce(absl::MakeSpan(
-                                  reinterpret_cast<std::byte*>(values.data()),
-                                  4 * count),
-                              DataType::kFloat32, ReduceOp::kSum)
-                  .ok());
+          ExpectOk(SumFloats(**communicator, absl::MakeSpan(values)));
           EXPECT_TRUE(values == expected) << count << " on rank " << rank;
         }
         EXPECT_TRUE((*communicator)->Barrier().ok());
@@ -219,50 +175,48 @@ TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
   }
 }
 
+// What becomes of `count` floats of `value`, by which algorithm.
+std::pair<std::vector<float>, std::string> ReduceFloats(
+    Communicator& communicator, size_t count, float value,
+    const collective::Reduction& reduction) {
+  RankResources own(64);
+  std::vector<float> values(count, value);
+  const absl::Span<std::byte> bytes = BytesOf(absl::MakeSpan(values));
+  std::string algorithm;
+  ExpectOk(
+      collective::FusedAllreduce(own.With(communicator), reduction,
+                                 {collective::FusedTensor{bytes, bytes}},
+                                 {.on_algorithm = [&](absl::string_view name) {
+                                   algorithm = std::string(name);
+                                 }}));
+  return {values, algorithm};
+}
+
 TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
   const auto sum = [](Communicator& communicator) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
-    std::vector<float> values(5000, 1.0f + 1e-6f);
-    const auto bytes = absl::MakeSpan(
-        reinterpret_cast<std::byte*>(values.data()), 4 * values.size());
-    EXPECT_TRUE(collective::FusedAllreduce(
-                    {communicator, buffer, clock},
-                    {.compression = collective::Compression::kBFloat16},
-                    {collective::FusedTensor{bytes, bytes}}, {})
-                    .ok());
-    return values;
+    return ReduceFloats(communicator, 5000, 1.0f + 1e-6f,
+                        {.compression = collective::Compression::kBFloat16})
+        .first;
   };
-  RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
+  RunOnNodes({0, 0}, kMixedTable, [&](Communicator& communicator) {
     EXPECT_EQ(sum(communicator), std::vector<float>(5000, 2 * (1.0f + 1e-6f)));
   });
-  RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
+  RunOnNodes({0, 0, 1, 1}, kMixedTable, [&](Communicator& communicator) {
     EXPECT_EQ(sum(communicator), std::vector<float>(5000, 4.0f));
   });
 }
 
 TEST(ShmCommunicatorTest, CompressedAveragesOverNodesStayInRange) {
-  const auto average = [](Communicator& communicator, size_t count) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
-    std::vector<float> values(count, 20480.0f);
-    const auto bytes = absl::MakeSpan(
-        reinterpret_cast<std::byte*>(values.data()), 4 * values.size());
-    EXPECT_TRUE(collective::FusedAllreduce(
-                    {communicator, buffer, clock},
-                    {.postscale = 1.0 / communicator.size(),
-                     .compression = collective::Compression::kFloat16},
-                    {collective::FusedTensor{bytes, bytes}}, {})
-                    .ok());
-    return values;
-  };
   for (const std::vector<int>& layout :
        {std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3},
         std::vector<int>{0, 1, 1, 0}, std::vector<int>{0, 0, 0, 1}}) {
-    RunOnLayout(layout, kMixedTable, [&](Communicator& communicator) {
+    RunOnNodes(layout, kMixedTable, [&](Communicator& communicator) {
       for (const size_t count : {5, 5000}) {  // flat; in two levels
-        EXPECT_EQ(average(communicator, count),
-                  std::vector<float>(count, 20480.0f));
+        const auto average =
+            ReduceFloats(communicator, count, 20480.0f,
+                         {.postscale = 1.0 / communicator.size(),
+                          .compression = collective::Compression::kFloat16});
+        EXPECT_EQ(average.first, std::vector<float>(count, 20480.0f));
       }
     });
   }
@@ -285,53 +239,24 @@ TEST(ShmCommunicatorTest, NodesOfOneRankEachStayFlat) {
 }
 
 TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
-  const auto algorithm_of = [](Communicator& communicator, size_t bytes) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
-    std::vector<std::byte> memory(bytes);
-    std::string algorithm;
-    EXPECT_TRUE(collective::FusedAllreduce(
-                    {communicator, buffer, clock}, {},
-                    {collective::FusedTensor{memory, absl::MakeSpan(memory)}},
-                    {.on_algorithm =
-                         [&](absl::string_view name) {
-                           algorithm = std::string(name);
-                         }})
-                    .ok());
-    return algorithm;
+  const auto expect = [](Communicator& communicator, size_t count,
+                         const std::string& algorithm) {
+    EXPECT_EQ(ReduceFloats(communicator, count, 1, {}).second, algorithm);
   };
-  RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
-    EXPECT_EQ(algorithm_of(communicator, 100), "shared memory, one-shot");
-    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-shot");
-    ZeroCopyTensors zero_copy =
-        MakeZeroCopyTensors(communicator, kZeroCopyCounts);
-    EXPECT_TRUE(Average(communicator, zero_copy.fused).ok());
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
-    std::string algorithm;
-    EXPECT_TRUE(collective::FusedAllreduce({communicator, buffer, clock}, {},
-                                           zero_copy.fused,
-                                           {.on_algorithm =
-                                                [&](absl::string_view name) {
-                                                  algorithm = std::string(name);
-                                                }})
-                    .ok());
-    EXPECT_EQ(algorithm, "shared memory, in place");
+  RunOnNodes({0, 0}, kMixedTable, [&](Communicator& communicator) {
+    expect(communicator, 25, "shared memory, one-shot");
+    expect(communicator, 2500, "shared memory, two-shot");
   });
-  RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
-    EXPECT_EQ(algorithm_of(communicator, 100), "flat");
-    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, hierarchical");
-  });
-  for (const std::vector<int>& layout : kAwkwardLayouts) {
-    RunOnLayout(layout, kMixedTable, [&](Communicator& communicator) {
-      EXPECT_EQ(algorithm_of(communicator, 100), "flat");
-      EXPECT_EQ(algorithm_of(communicator, 10000),
-                "shared memory, hierarchical");
+  std::vector<std::vector<int>> layouts = kAwkwardNodes;
+  layouts.push_back({0, 0, 1, 1});
+  for (const std::vector<int>& layout : layouts) {
+    RunOnNodes(layout, kMixedTable, [&](Communicator& communicator) {
+      expect(communicator, 25, "flat");
+      expect(communicator, 2500, "shared memory, hierarchical");
     });
   }
 }
 
-// What a rank that waits is asked to do can end the wait.
 // Tells when progress is made.
 class ProgressTeller final : public ForwardingCommunicator {
  public:
@@ -360,14 +285,11 @@ TEST(ShmCommunicatorTest, WhoWaitsForANodesRanksMakesProgress) {
     ASSERT_TRUE(communicator.ok()) << communicator.status();
     float value = 1;
     const auto add = [&] {
-      return (*communicator)
-          ->Allreduce({reinterpret_cast<std::byte*>(&value), sizeof value},
-                      collective::DataType::kFloat32,
-                      collective::ReduceOp::kSum);
+      ExpectOk(SumFloats(**communicator, absl::MakeSpan(&value, 1)));
     };
-    ASSERT_TRUE(add().ok());  // makes what the node shares
+    add();  // makes what the node shares
     if (rank == 1) progress.acquire();
-    ASSERT_TRUE(add().ok());
+    add();
     EXPECT_EQ(value, 4);
     EXPECT_TRUE((*communicator)->Barrier().ok());
   });
@@ -375,26 +297,21 @@ TEST(ShmCommunicatorTest, WhoWaitsForANodesRanksMakesProgress) {
 
 TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
   const Body body = [](Communicator& communicator) {
-    FusionBuffer buffer(64);
-    const base::FakeClock clock;
-    std::vector<std::byte> bytes(4000);
-    EXPECT_TRUE(
-        communicator
-            .Allreduce(absl::MakeSpan(bytes), DataType::kUint8, ReduceOp::kSum)
-            .ok());
+    RankResources own(64);
+    Bytes bytes(4000);
+    ExpectOk(communicator.Allreduce(absl::MakeSpan(bytes), DataType::kUint8,
+                                    ReduceOp::kSum));
     if (communicator.rank() == 1) return;  // does not come again
     int served = 0;
     const absl::Status status = collective::FusedAllreduce(
-        {communicator, buffer, clock}, {},
-        {collective::FusedTensor{bytes, absl::MakeSpan(bytes)}},
-        {.while_waiting = [&] {
+        own.With(communicator), {}, {InPlace(bytes)}, {.while_waiting = [&] {
           return ++served < 3 ? absl::OkStatus()
                               : absl::UnavailableError("rank 1 has died");
         }});
     EXPECT_EQ(status, absl::UnavailableError("rank 1 has died"));
     EXPECT_EQ(communicator.Barrier(), status) << "it is broken from now on";
   };
-  RunOnNodes({2}, kMixedTable, body, /*all_meet_in_the_end=*/false);
+  RunOnNodes({0, 0}, kMixedTable, body, /*all_meet_in_the_end=*/false);
 }
 
 }  // namespace

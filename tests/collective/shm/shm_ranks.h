@@ -35,9 +35,9 @@ inline constexpr char kTinyChunks[] = R"(
 )";
 
 // Runs the body on ranks that are threads, on the given nodes.
-inline void RunOnLayout(const std::vector<int>& node_of_rank, const char* table,
-                        const ShmRankBody& body,
-                        bool all_meet_in_the_end = true) {
+inline void RunOnNodes(const std::vector<int>& node_of_rank, const char* table,
+                       const ShmRankBody& body,
+                       bool all_meet_in_the_end = true) {
   const int size = static_cast<int>(node_of_rank.size());
   auto flat = collective::CreateInProcessWorld(size);
   const collective::AllreduceTable parsed =
@@ -54,20 +54,8 @@ inline void RunOnLayout(const std::vector<int>& node_of_rank, const char* table,
   });
 }
 
-// The same on nodes of the given sizes, one after the other.
-inline void RunOnNodes(const std::vector<int>& ranks_of_node, const char* table,
-                       const ShmRankBody& body,
-                       bool all_meet_in_the_end = true) {
-  std::vector<int> node_of_rank;
-  for (size_t node = 0; node < ranks_of_node.size(); ++node) {
-    node_of_rank.insert(node_of_rank.end(), ranks_of_node[node],
-                        static_cast<int>(node));
-  }
-  RunOnLayout(node_of_rank, table, body, all_meet_in_the_end);
-}
-
 // Nodes with different numbers of ranks, or ranks that lie between others'.
-inline const std::vector<std::vector<int>> kAwkwardLayouts = {
+inline const std::vector<std::vector<int>> kAwkwardNodes = {
     {0, 0, 1},    {0, 0, 0, 1},       {0, 0, 1, 2},      {0, 1, 1},
     {0, 1, 1, 0}, {0, 1, 2, 2, 1, 0}, {0, 1, 0, 2, 0, 1}};
 

@@ -3,13 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
+#include "tests/collective/fusion/fused_cases.h"
 
 namespace hvdlite::testing {
 
@@ -56,25 +57,37 @@ inline int CountWrong(const ZeroCopyTensors& zero_copy, int size) {
   return wrong;
 }
 
-inline absl::Status Average(
-    collective::Communicator& communicator,
-    const std::vector<collective::FusedTensor>& tensors,
-    std::vector<collective::FusionPhase>* phases = nullptr) {
-  collective::FusionBuffer buffer(64);
-  const base::FakeClock clock;
-  collective::FusionHooks hooks;
-  if (phases != nullptr) {
-    hooks.on_phase = [phases](collective::FusionPhase phase, int64_t, int64_t,
-                              int64_t) { phases->push_back(phase); };
-  }
-  return collective::FusedAllreduce({communicator, buffer, clock},
-                                    {.postscale = 1.0 / communicator.size()},
-                                    tensors, hooks);
+// How tensors were reduced.
+struct Averaged {
+  bool packs = false;
+  std::string algorithm;
+};
+
+inline Averaged Average(collective::Communicator& communicator,
+                        const std::vector<collective::FusedTensor>& tensors) {
+  RankResources own(64);
+  Averaged averaged;
+  const absl::Status status = collective::FusedAllreduce(
+      own.With(communicator), {.postscale = 1.0 / communicator.size()}, tensors,
+      {.on_phase =
+           [&](collective::FusionPhase phase, int64_t, int64_t, int64_t) {
+             averaged.packs |= phase == collective::FusionPhase::kPack;
+           },
+       .on_algorithm =
+           [&](absl::string_view name) {
+             averaged.algorithm = std::string(name);
+           }});
+  EXPECT_TRUE(status.ok()) << status;
+  return averaged;
 }
 
-inline bool Packs(const std::vector<collective::FusionPhase>& phases) {
-  return std::find(phases.begin(), phases.end(),
-                   collective::FusionPhase::kPack) != phases.end();
+// Fills the tensors and averages them.
+inline Averaged CheckAverage(collective::Communicator& communicator,
+                             ZeroCopyTensors& zero_copy) {
+  Fill(zero_copy, communicator.rank());
+  const Averaged averaged = Average(communicator, zero_copy.fused);
+  EXPECT_EQ(CountWrong(zero_copy, communicator.size()), 0);
+  return averaged;
 }
 
 inline const std::vector<size_t> kZeroCopyCounts = {1000, 1,  70000,
