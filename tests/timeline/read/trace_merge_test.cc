@@ -54,13 +54,16 @@ TEST_F(TraceMergeTest, MergedFileHasAllEventsOnTheClockOfRankZero) {
 
   const auto events = nlohmann::json::parse(ReadWholeFile(path_));
   std::map<int, std::vector<double>> times;
+  int named_lanes = 0;
   for (const auto& event : events) {
+    named_lanes += event["name"] == "thread_name" ? 1 : 0;
     if (event["ph"] != "X") continue;
     times[event["pid"].get<int>()].push_back(event["ts"].get<double>());
     EXPECT_EQ(event["dur"], 2.5);
     EXPECT_EQ(event["tid"], kBatchLane);
     EXPECT_EQ(event["args"]["text"], "}, \"ts\":1.000,");
   }
+  EXPECT_EQ(named_lanes, 3);
   EXPECT_THAT(times[0], ::testing::ElementsAre(10, 20));
   EXPECT_THAT(times[1], ::testing::ElementsAre(0.999, 10.999));
   EXPECT_THAT(times[2], ::testing::ElementsAre(-5));
