@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/testing/fakes/fake_training.h"
 #include "timeline/diagnose/intervals.h"
 #include "timeline/diagnose/trace_summary.h"
-#include "timeline/record/trace_event.h"
 
 namespace hvdlite::timeline {
 namespace {
@@ -15,18 +15,13 @@ namespace {
 class TimeSharesTest : public ::testing::Test {
  protected:
   void Add(int64_t rank, int64_t lane, const std::string& name,
-           int64_t start_ns, int64_t end_ns) {
-    trace_.processes[rank].is_rank = true;
-    auto place = std::find(trace_.names.begin(), trace_.names.end(), name);
-    if (place == trace_.names.end()) {
-      place = trace_.names.insert(place, name);
-    }
-    trace_.slices.push_back({rank, lane,
-                             static_cast<size_t>(place - trace_.names.begin()),
-                             start_ns, end_ns - start_ns});
+           int64_t start_us, int64_t end_us) {
+    maker_.AddRank(rank, 2, "node0");
+    maker_.AddSlice(rank, lane, name, start_us, end_us);
   }
+  std::optional<TimeShares> Shares() const { return SharesOf(maker_.trace); }
 
-  Trace trace_;
+  TraceMaker maker_;
 };
 
 TEST(IntervalsTest, WhatMeetsTheLastMakesItLonger) {
@@ -42,13 +37,13 @@ TEST(IntervalsTest, WhatMeetsTheLastMakesItLonger) {
 }
 
 TEST_F(TimeSharesTest, NegotiationsThatOverlapCountOnceAndNotWhileABatchRuns) {
-  Add(0, kUserLane, "FORWARD", 1000, 2000);  // the span: 1000 ns
+  Add(0, kUserLane, "FORWARD", 1000, 2000);  // the span: 1000 us
   Add(0, 10, "NEGOTIATE_ALLREDUCE", 1100, 1400);
   Add(0, 11, "NEGOTIATE_ALLREDUCE", 1200, 1500);
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 1450, 1650);
   Add(0, kBatchLane, "MPI_ALLREDUCE", 1500, 1600);
   Add(0, 10, "ALLREDUCE", 1450, 1650);
-  const std::optional<TimeShares> shares = SharesOf(trace_);
+  const std::optional<TimeShares> shares = Shares();
   ASSERT_TRUE(shares.has_value());
   EXPECT_DOUBLE_EQ(shares->negotiating, 0.35);
   EXPECT_DOUBLE_EQ(shares->communicating, 0.2);
@@ -59,14 +54,14 @@ TEST_F(TimeSharesTest, ExposedIsWhatTheApplicationWaited) {
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
   Add(0, kUserLane, kWaitForGradients, 40, 60);
   Add(0, kUserLane, "STEP", 40, 100);
-  EXPECT_DOUBLE_EQ(SharesOf(trace_)->exposed.value(), 0.2);
+  EXPECT_DOUBLE_EQ(Shares()->exposed.value(), 0.2);
 }
 
 TEST_F(TimeSharesTest, RanksAreAveraged) {
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 100);
   Add(1, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
   Add(1, kUserLane, kWaitForGradients, 50, 200);
-  const std::optional<TimeShares> shares = SharesOf(trace_);
+  const std::optional<TimeShares> shares = Shares();
   EXPECT_EQ(shares->ranks, 2);
   EXPECT_DOUBLE_EQ(shares->communicating, (1.0 + 0.25) / 2);
   EXPECT_DOUBLE_EQ(shares->exposed.value(), 0.75 / 2);
@@ -75,23 +70,23 @@ TEST_F(TimeSharesTest, RanksAreAveraged) {
 TEST_F(TimeSharesTest, ChunkLanesDoNotCount) {
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
   Add(0, kChunkLane, "CHUNK_BATCH", 50, 100);
-  EXPECT_DOUBLE_EQ(SharesOf(trace_)->communicating, 0.5);
+  EXPECT_DOUBLE_EQ(Shares()->communicating, 0.5);
 }
 
 TEST_F(TimeSharesTest, OtherProgramsTracesHaveNone) {
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
-  trace_.processes[0].is_rank = false;
-  EXPECT_FALSE(SharesOf(trace_).has_value());
+  maker_.trace.processes[0].is_rank = false;
+  EXPECT_FALSE(Shares().has_value());
   EXPECT_FALSE(SharesOf(Trace()).has_value());
 }
 
 TEST_F(TimeSharesTest, SpanThatDoesNotFitIsTheLimit) {
-  constexpr int64_t kEarliest = -4'000'000'000'000'000'000;
-  constexpr int64_t kLatest = 7'000'000'000'000'000'000;
+  constexpr int64_t kEarliest = -4'000'000'000'000'000;
+  constexpr int64_t kLatest = 7'000'000'000'000'000;
   Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest, kEarliest / 4);
   Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest / 4, kLatest / 4);
   Add(0, kBatchLane, "ALLREDUCE_BATCH", kLatest / 4, kLatest);
-  EXPECT_DOUBLE_EQ(SharesOf(trace_)->communicating, 1);
+  EXPECT_DOUBLE_EQ(Shares()->communicating, 1);
 }
 
 }  // namespace

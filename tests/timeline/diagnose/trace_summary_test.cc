@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "timeline/record/trace_event.h"
+#include "tests/testing/fakes/fake_training.h"
 
 namespace hvdlite::timeline {
 namespace {
@@ -18,29 +17,23 @@ using ::testing::ElementsAre;
 
 class TraceSummaryTest : public ::testing::Test {
  protected:
-  void Add(int64_t pid, int64_t tid, const std::string& name, int64_t start_ns,
-           int64_t end_ns) {
-    auto place = std::find(trace_.names.begin(), trace_.names.end(), name);
-    if (place == trace_.names.end()) {
-      place = trace_.names.insert(place, name);
-    }
-    trace_.processes.try_emplace(pid);
-    trace_.slices.push_back({pid, tid,
-                             static_cast<size_t>(place - trace_.names.begin()),
-                             start_ns, end_ns - start_ns});
+  void Add(int64_t pid, int64_t tid, const std::string& name, int64_t start_us,
+           int64_t end_us) {
+    maker_.AddSlice(pid, tid, name, start_us, end_us);
   }
 
-  // "name wall self occurrences".
+  // "name wall self occurrences", in us.
   static std::vector<std::string> Describe(const TraceSummary& summary) {
     std::vector<std::string> lines;
     for (const NameSummary& name : summary.names) {
-      lines.push_back(absl::StrCat(name.name, " ", name.wall_ns, " ",
-                                   name.self_ns, " ", name.occurrences));
+      lines.push_back(absl::StrCat(name.name, " ", name.wall_ns / 1000, " ",
+                                   name.self_ns / 1000, " ", name.occurrences));
     }
     return lines;
   }
 
-  Trace trace_;
+  TraceMaker maker_;
+  Trace& trace_ = maker_.trace;
 };
 
 TEST_F(TraceSummaryTest, SelfTimeIsWallLessDirectChildren) {
@@ -58,11 +51,11 @@ TEST_F(TraceSummaryTest, WhatOverlapsIsCoveredOnce) {
   Add(1, 1, "a", 140, 160);
   Add(1, 1, "b", 155, 170);
   const TraceSummary summary = Summarize(trace_);
-  EXPECT_EQ(summary.names.at(0).wall_ns, 220);
-  EXPECT_EQ(summary.names.at(0).covered_ns, 160);
-  EXPECT_EQ(summary.names.at(1).covered_ns, 15);
-  EXPECT_EQ(summary.totals.covered_ns, 170);
-  EXPECT_EQ(SummarizeByProcess(trace_).at(1).totals.covered_ns, 30);
+  EXPECT_EQ(summary.names.at(0).wall_ns, 220'000);
+  EXPECT_EQ(summary.names.at(0).covered_ns, 160'000);
+  EXPECT_EQ(summary.names.at(1).covered_ns, 15'000);
+  EXPECT_EQ(summary.totals.covered_ns, 170'000);
+  EXPECT_EQ(SummarizeByProcess(trace_).at(1).totals.covered_ns, 30'000);
 }
 
 TEST_F(TraceSummaryTest, ChildrenMayStandBeforeTheirParentsInTheFile) {
@@ -115,12 +108,13 @@ TEST_F(TraceSummaryTest, OverlapWithoutNestingIsNoChild) {
 TEST_F(TraceSummaryTest, AverageIsWallByOccurrences) {
   Add(0, 1, "a", 0, 10);
   Add(1, 1, "a", 0, 15);
+  Add(2, 1, "a", 0, 15);
   const TraceSummary summary = Summarize(trace_);
-  EXPECT_DOUBLE_EQ(summary.names.at(0).average_wall_ns(), 12.5);
-  EXPECT_EQ(summary.totals.wall_ns, 25);
-  EXPECT_EQ(summary.totals.self_ns, 25);
-  EXPECT_EQ(summary.totals.occurrences, 2);
-  EXPECT_DOUBLE_EQ(summary.totals.average_wall_ns(), 12.5);
+  EXPECT_DOUBLE_EQ(summary.names.at(0).average_wall_ns(), 40'000 / 3.0);
+  EXPECT_EQ(summary.totals.wall_ns, 40'000);
+  EXPECT_EQ(summary.totals.self_ns, 40'000);
+  EXPECT_EQ(summary.totals.occurrences, 3);
+  EXPECT_DOUBLE_EQ(summary.totals.average_wall_ns(), 40'000 / 3.0);
 }
 
 TEST_F(TraceSummaryTest, EmptyTraceHasZeroTotals) {
@@ -153,7 +147,7 @@ TEST_F(TraceSummaryTest, ByProcessAddsUpToTheWhole) {
 }
 
 // The longest that a trace can hold.
-constexpr int64_t kLongest = 6'000'000'000'000'000'000;
+constexpr int64_t kLongest = 6'000'000'000'000'000;  // us
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 TEST_F(TraceSummaryTest, SumsThatDoNotFitAreTheLimit) {
@@ -163,7 +157,7 @@ TEST_F(TraceSummaryTest, SumsThatDoNotFitAreTheLimit) {
   const TraceSummary summary = Summarize(trace_);
   EXPECT_EQ(summary.names.at(0).wall_ns, kMost);
   EXPECT_EQ(summary.names.at(0).self_ns, kMost);
-  EXPECT_EQ(summary.names.at(1).wall_ns, kLongest);
+  EXPECT_EQ(summary.names.at(1).wall_ns, kLongest * 1000);
   EXPECT_EQ(summary.totals.wall_ns, kMost);
   EXPECT_EQ(summary.totals.self_ns, kMost);
 }
@@ -172,7 +166,7 @@ TEST_F(TraceSummaryTest, ChildrenThatOverlapCanTakeMoreThanTheirParent) {
   Add(0, 1, "parent", 0, 10);
   Add(0, 1, "a", 1, 8);
   Add(0, 1, "b", 2, 9);
-  EXPECT_EQ(Summarize(trace_).names.at(2).self_ns, -4);
+  EXPECT_EQ(Summarize(trace_).names.at(2).self_ns, -4'000);
 
   trace_ = Trace();
   Add(0, 1, "parent", 0, kLongest);
