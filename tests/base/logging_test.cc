@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/time/civil_time.h"
 #include "base/environment.h"
@@ -24,58 +25,50 @@ absl::Time Noon() {
          absl::Milliseconds(7);
 }
 
-TEST(LoggerTest, LinesBelowTheMinimumAreLeftOut) {
-  std::string out;
-  const Logger logger(
-      Severity::kWarning, OriginOfRank(3),
-      [&](absl::string_view line) { out += std::string(line); }, Noon);
+class LoggerTest : public ::testing::Test {
+ protected:
+  Logger Make(Severity minimum, LogOrigin origin) {
+    return Logger(
+        minimum, std::move(origin),
+        [this](absl::string_view line) { out_ += std::string(line); }, Noon);
+  }
+
+  std::string out_;
+};
+
+TEST_F(LoggerTest, LinesBelowTheMinimumAreLeftOut) {
+  const Logger logger = Make(Severity::kWarning, OriginOfRank(3));
   logger.Info("quiet");
   logger.Warning("one");
   logger.Error("two");
-  EXPECT_EQ(out,
+  EXPECT_EQ(out_,
             "[2026-11-25 12:00:00.007 n01 rank 3 pid 4711 hvdlite warning] "
             "one\n"
             "[2026-11-25 12:00:00.007 n01 rank 3 pid 4711 hvdlite error] "
             "two\n");
 }
 
-TEST(LoggerTest, FurtherLinesOfAMessageHaveNothingBeforeThem) {
-  std::string out;
-  const Logger logger(
-      Severity::kInfo, OriginOfRank(0),
-      [&](absl::string_view line) { out += std::string(line); }, Noon);
-  logger.Info("what:\n  more");
-  EXPECT_EQ(out,
+TEST_F(LoggerTest, FurtherLinesOfAMessageHaveNothingBeforeThem) {
+  Make(Severity::kInfo, OriginOfRank(0)).Info("what:\n  more");
+  EXPECT_EQ(out_,
             "[2026-11-25 12:00:00.007 n01 rank 0 pid 4711 hvdlite info] "
             "what:\n  more\n");
 }
 
-TEST(LoggerTest, ThisProcessIsNamedByItsHostAndNumber) {
-  std::string out;
-  const Logger logger(
-      Severity::kInfo, OriginHere(-1, "hvdliterun"),
-      [&](absl::string_view line) { out += std::string(line); }, Noon);
-  logger.Warning("x");
-  EXPECT_EQ(out, "[2026-11-25 12:00:00.007 " + HostName() + " pid " +
-                     std::to_string(getpid()) + " hvdliterun warning] x\n");
+TEST_F(LoggerTest, ThisProcessIsNamedByItsHostAndNumber) {
+  Make(Severity::kInfo, OriginHere(-1, "hvdliterun")).Warning("x");
+  EXPECT_EQ(out_, "[2026-11-25 12:00:00.007 " + HostName() + " pid " +
+                      std::to_string(getpid()) + " hvdliterun warning] x\n");
 }
 
-TEST(LoggerTest, OffSilencesEverything) {
-  std::string out;
-  const Logger logger(Severity::kOff, -1, [&](absl::string_view line) {
-    out += std::string(line);
-  });
-  logger.Error("boom");
-  EXPECT_EQ(out, "");
+TEST_F(LoggerTest, OffSilencesEverything) {
+  Make(Severity::kOff, OriginOfRank(0)).Error("boom");
+  EXPECT_EQ(out_, "");
 }
 
-TEST(LoggerTest, UnknownRankIsLeftOut) {
-  std::string out;
-  const Logger logger(
-      Severity::kDebug, OriginOfRank(-1),
-      [&](absl::string_view line) { out += std::string(line); }, Noon);
-  logger.Debug("x");
-  EXPECT_EQ(out, "[2026-11-25 12:00:00.007 n01 pid 4711 hvdlite debug] x\n");
+TEST_F(LoggerTest, UnknownRankIsLeftOut) {
+  Make(Severity::kDebug, OriginOfRank(-1)).Debug("x");
+  EXPECT_EQ(out_, "[2026-11-25 12:00:00.007 n01 pid 4711 hvdlite debug] x\n");
 }
 
 TEST(ParseSeverityTest, NamesRoundTripAndOthersAreRefused) {
