@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace hvdlite::guide {
@@ -46,6 +47,23 @@ inline void ExpectClose(torch::nn::Sequential& actual,
   for (size_t i = 0; i < wanted.size(); ++i) {
     EXPECT_TRUE(torch::allclose(got[i], wanted[i], 1e-4, 1e-6)) << i;
   }
+}
+
+// `model` is what one process makes of MakeModel() in so many steps.
+inline void ExpectAsOneProcess(
+    torch::nn::Sequential& model, int steps = 1,
+    const std::function<torch::Tensor(torch::nn::Sequential& alone)>& loss =
+        [](torch::nn::Sequential& alone) {
+          return Loss(alone, WholeBatch());
+        }) {
+  auto alone = MakeModel();
+  torch::optim::SGD sgd(alone->parameters(), 0.1);
+  for (int step = 0; step < steps; ++step) {
+    sgd.zero_grad();
+    loss(alone).backward();
+    sgd.step();
+  }
+  ExpectClose(model, alone);
 }
 
 inline void ExpectSameOnAllRanks(torch::nn::Sequential& model) {

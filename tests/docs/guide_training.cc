@@ -22,7 +22,7 @@ namespace {
 
 using ::hvdlite::ErrorText;
 using hvdlite::guide::Distribute;
-using hvdlite::guide::ExpectClose;
+using hvdlite::guide::ExpectAsOneProcess;
 using hvdlite::guide::ExpectSameOnAllRanks;
 using hvdlite::guide::Loss;
 using hvdlite::guide::MakeModel;
@@ -50,14 +50,7 @@ TEST(GuideTest, UnevenData) {
   ExpectSameOnAllRanks(model);
   // All batches are the same: the average over those that took part is what
   // one process computes.
-  auto alone = MakeModel();
-  torch::optim::SGD sgd(alone->parameters(), 0.1);
-  for (int i = 0; i < hvdlite::size(); ++i) {
-    sgd.zero_grad();
-    Loss(alone, WholeBatch()).backward();
-    sgd.step();
-  }
-  ExpectClose(model, alone);
+  ExpectAsOneProcess(model, /*steps=*/hvdlite::size());
 }
 
 TEST(GuideTest, ModelGroups) {
@@ -84,15 +77,13 @@ TEST(GuideTest, ModelGroups) {
   const torch::Tensor inputs = WholeBatch() + hvdlite::rank();
   Loss(model, inputs).backward();
   optimizer.step();
-  auto alone = MakeModel();
-  torch::optim::SGD sgd(alone->parameters(), 0.1);
-  torch::Tensor sum = torch::zeros({});
-  for (const int rank : mine.ranks()) {
-    sum = sum + Loss(alone, WholeBatch() + rank) / mine.size();
-  }
-  sum.backward();
-  sgd.step();
-  ExpectClose(model, alone);
+  ExpectAsOneProcess(model, /*steps=*/1, [&](torch::nn::Sequential& alone) {
+    torch::Tensor sum = torch::zeros({});
+    for (const int rank : mine.ranks()) {
+      sum = sum + Loss(alone, WholeBatch() + rank) / mine.size();
+    }
+    return sum;
+  });
   if (hvdlite::size() > 1) {
     const hvdlite::ProcessSet& other = sets[1 - hvdlite::rank() % 2];
     EXPECT_EQ(other.rank(), -1);
@@ -204,10 +195,7 @@ TEST(GuideTest, OneBatchOnAllRanks) {
   auto optimizer = Distribute(model);
   outputs.square().mean().backward();
   optimizer.step();
-  torch::optim::SGD sgd(alone->parameters(), 0.1);
-  Loss(alone, batch).backward();
-  sgd.step();
-  ExpectClose(model, alone);
+  ExpectAsOneProcess(model);
 }
 
 }  // namespace
