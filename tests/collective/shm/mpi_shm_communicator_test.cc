@@ -11,7 +11,6 @@
 #include "collective/shm/shm_communicator.h"
 #include "tests/collective/shm/shm_ranks.h"
 #include "tests/collective/shm/zero_copy_tensors.h"
-#include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 
 namespace hvdlite::testing {
@@ -92,16 +91,6 @@ INSTANTIATE_TEST_SUITE_P(MpiShm, CommunicatorConformance,
 
 class MpiShmCommunicatorTest
     : public ::testing::TestWithParam<std::vector<int> (*)()> {};
-
-TEST_P(MpiShmCommunicatorTest, RandomBatchesMatchTheReference) {
-  RunOn(GetParam()(), [](Communicator& communicator) {
-    collective::FusionBuffer buffer(4096);
-    for (uint32_t seed = 0; seed < 40; ++seed) {
-      SCOPED_TRACE(::testing::Message() << "seed " << seed);
-      CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
-    }
-  });
-}
 
 TEST_P(MpiShmCommunicatorTest, ZeroCopyTensorsAreReduced) {
   const std::vector<int> nodes = GetParam()();
