@@ -13,16 +13,8 @@
 
 #include "tests/docs/guide_model.h"
 
+namespace hvdlite::guide {
 namespace {
-
-using hvdlite::guide::Distribute;
-using hvdlite::guide::ExpectAsOneProcess;
-using hvdlite::guide::ExpectClose;
-using hvdlite::guide::ExpectSameOnAllRanks;
-using hvdlite::guide::Loss;
-using hvdlite::guide::MakeModel;
-using hvdlite::guide::Shard;
-using hvdlite::guide::WholeBatch;
 
 TEST(GuideTest, SparseGradients) {
   const int rank = hvdlite::rank();
@@ -220,3 +212,4 @@ TEST(GuideTest, CompressionAndAdasum) {
 }
 
 }  // namespace
+}  // namespace hvdlite::guide

@@ -18,16 +18,9 @@
 #include "tests/docs/guide_model.h"
 #include "tests/torch_plugin/error_text.h"
 
+namespace hvdlite::guide {
 namespace {
 
-using ::hvdlite::ErrorText;
-using hvdlite::guide::Distribute;
-using hvdlite::guide::ExpectAsOneProcess;
-using hvdlite::guide::ExpectSameOnAllRanks;
-using hvdlite::guide::Loss;
-using hvdlite::guide::MakeModel;
-using hvdlite::guide::Shard;
-using hvdlite::guide::WholeBatch;
 using ::testing::HasSubstr;
 
 TEST(GuideTest, UnevenData) {
@@ -199,3 +192,4 @@ TEST(GuideTest, OneBatchOnAllRanks) {
 }
 
 }  // namespace
+}  // namespace hvdlite::guide

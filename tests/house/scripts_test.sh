@@ -10,6 +10,10 @@ fail() {
   printf 'FAILED: %s\n' "$*"
   failures=$((failures + 1))
 }
+# refuses COMMAND...: it has to fail; sets `message` to what it says.
+refuses() {
+  if message=$("$@" </dev/null 2>&1); then fail "$* succeeds: $message"; fi
+}
 
 for script in "${scripts[@]}"; do
   bash -n "$script" || fail "$script does not parse"
@@ -20,9 +24,7 @@ for script in tools/setup tools/quickstart tools/check dev/check_a64fx dev/check
   read -ra command <<<"$script"
   [[ -x ${command[0]} ]] || fail "$script is not executable"
   [[ $("${command[@]}" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"
-  if message=$("${command[@]}" --no-such-flag </dev/null 2>&1); then
-    fail "$script accepts --no-such-flag"
-  fi
+  refuses "${command[@]}" --no-such-flag
   [[ $message == *--no-such-flag* ]] || fail "$script does not name the bad argument: $message"
 done
 if command -v shellcheck >/dev/null; then
@@ -45,18 +47,14 @@ faked_setup() {
 fake dpkg-query 'test "$3" = libtorch-dev || echo installed'
 fake id 'echo 1000'
 fake sudo 'echo "sudo was called: $*" >&2; exit 1'
-if message=$(faked_setup </dev/null); then
-  fail "setup succeeds without its packages"
-fi
+refuses faked_setup
 [[ $message == *"tools/setup --yes"* ]] || fail "setup does not say what to run: $message"
 [[ $message == *libtorch-dev* ]] || fail "setup does not name the package: $message"
 [[ $message != *openmpi* ]] || fail "setup names a package that is there: $message"
 [[ $message != *"sudo was called"* ]] || fail "setup calls sudo without asking: $message"
 
 # With --yes it does not ask; what fails is shown.
-if message=$(faked_setup --yes </dev/null); then
-  fail "setup succeeds though sudo fails"
-fi
+refuses faked_setup --yes
 [[ $message == *"sudo was called: apt-get update"* ]] || fail "setup --yes does not call sudo: $message"
 
 # Who is not root is told so, by the status that makes ctest skip.
@@ -138,9 +136,7 @@ done
 rm "$fakes/cmake"
 for script in "tools/install $fakes/prefix" tools/quickstart "tools/check --no-setup"; do
   # shellcheck disable=SC2086
-  if message=$($script --torch "$fakes/nothing" 2>&1); then
-    fail "$script accepts a folder without LibTorch"
-  fi
+  refuses $script --torch "$fakes/nothing"
   [[ $message == *"--torch $fakes/nothing: no LibTorch is there"* ]] ||
     fail "$script does not say what is wrong with --torch: $message"
 done
@@ -206,7 +202,7 @@ printf "__version__ = '1.12.1'\ncuda = None\n" >"$fakes/$package/version.py"
 [[ $(choice "") == "false "* ]] || fail "PyTorch of before 1.13 is taken by itself"
 printf "__version__ = '2.13.0'\ncuda = '12.6'\n" >"$fakes/$package/version.py"
 [[ $(choice "") == "false "* ]] || fail "PyTorch for GPUs is taken by itself"
-message=$(torch_found torch_prefix "$fakes/venv/python3") && fail "a python with PyTorch for GPUs is taken"
+refuses torch_found torch_prefix "$fakes/venv/python3"
 [[ $message == *"has no PyTorch to build with"* ]] || fail "--torch PYTHON does not say what is wrong: $message"
 
 # check_pip_torch_where PIP_STATUS: runs it where pip ends with that status (also that of
@@ -238,9 +234,7 @@ mkdir -p "$fakes/x86_64-linux-gnu" "$fakes/blas"
 touch "$fakes/blas/libblas.so.3.11"
 ln -s ../blas/libblas.so.3.11 "$fakes/x86_64-linux-gnu/libblas.so.3"
 fake ldconfig "echo '	libblas.so.3 (libc6,x86-64) => $fakes/x86_64-linux-gnu/libblas.so.3'"
-if message=$(faked_setup </dev/null); then
-  fail "setup accepts the reference BLAS: $message"
-fi
+refuses faked_setup
 [[ $message == *"update-alternatives --set libblas.so.3-x86_64-linux-gnu"* ]] ||
   fail "setup does not say how to mend the BLAS: $message"
 
