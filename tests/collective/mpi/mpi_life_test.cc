@@ -3,7 +3,9 @@
 
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "collective/mpi/mpi_communicator.h"
 #include "tests/collective/mpi/check.h"
@@ -30,10 +32,16 @@ void CheckRefused(const absl::Status& status, const std::string& what) {
   Check(absl::IsFailedPrecondition(status), what + ": " + status.ToString());
 }
 
-void CheckBarrier() {
+std::unique_ptr<MpiSession> Start() {
+  auto session = MpiSession::Start();
+  Check(session.ok(), session.status().ToString());
+  return *std::move(session);
+}
+
+std::unique_ptr<collective::Communicator> NewCommunicator() {
   auto communicator = CreateMpiCommunicator();
   Check(communicator.ok(), communicator.status().ToString());
-  Check((*communicator)->Barrier().ok(), "the barrier works");
+  return *std::move(communicator);
 }
 
 // An application that initialises MPI with MPI_THREAD_FUNNELED gets an error
@@ -56,15 +64,14 @@ void RunFunneled() {
 // finalizes it itself, even before the communicator is gone.
 void RunSerialized() {
   InitThread(MPI_THREAD_SERIALIZED);
-  auto session = MpiSession::Start();
-  Check(session.ok(), session.status().ToString());
-  Check((*session)->application_owns_mpi(), "the application owns MPI");
-  CheckBarrier();
-  auto late = CreateMpiCommunicator();
-  Check((*session)->Finalize().ok(), "Finalize succeeds");
+  const auto session = Start();
+  Check(session->application_owns_mpi(), "the application owns MPI");
+  auto communicator = NewCommunicator();
+  Check(communicator->Barrier().ok(), "the barrier works");
+  Check(session->Finalize().ok(), "Finalize succeeds");
   Check(!IsFinalized(), "Finalize leaves the application's MPI alone");
   MPI_Finalize();
-  late->reset();
+  communicator.reset();
   CheckRefused(MpiSession::Start().status(),
                "Start refuses once MPI is finalized");
 }
@@ -73,22 +80,20 @@ void RunSerialized() {
 void RunOwner() {
   CheckRefused(CreateMpiCommunicator().status(),
                "there is no communicator before MPI is initialised");
-  auto session = MpiSession::Start();
-  Check(session.ok(), session.status().ToString());
-  Check(!(*session)->application_owns_mpi(), "the session owns MPI");
-  Check((*session)->topology().size == 2, "two ranks");
+  const auto session = Start();
+  Check(!session->application_owns_mpi(), "the session owns MPI");
+  Check(session->topology().size == 2, "two ranks");
   int level = MPI_THREAD_SINGLE;
   MPI_Query_thread(&level);
   Check(level >= MPI_THREAD_SERIALIZED, "the thread level is SERIALIZED");
-  CheckBarrier();
+  Check(NewCommunicator()->Barrier().ok(), "the barrier works");
   // These outlive MPI, which must do no harm.
-  auto late = CreateMpiCommunicator();
-  Check(late.ok(), late.status().ToString());
-  auto late_subgroup = (*late)->CreateSubgroup({0, 1}, /*tag=*/0);
+  const auto late = NewCommunicator();
+  const auto late_subgroup = late->CreateSubgroup({0, 1}, /*tag=*/0);
   Check(late_subgroup.ok(), late_subgroup.status().ToString());
-  Check((*session)->Finalize().ok(), "Finalize succeeds");
+  Check(session->Finalize().ok(), "Finalize succeeds");
   Check(IsFinalized(), "Finalize finalizes MPI");
-  Check((*session)->Finalize().ok(), "Finalize may be called again");
+  Check(session->Finalize().ok(), "Finalize may be called again");
   CheckRefused(MpiSession::Start().status(), "Start refuses a second time");
   CheckRefused(CreateMpiCommunicator().status(),
                "there is no communicator after MPI is finalized");
@@ -96,18 +101,16 @@ void RunOwner() {
 
 // One rank's Abort ends the other, which waits for it.
 void RunAbort() {
-  auto session = MpiSession::Start();
-  Check(session.ok(), session.status().ToString());
-  auto communicator = CreateMpiCommunicator();
-  if ((*session)->topology().rank == 1) (*session)->Abort(7);
-  (void)(*communicator)->Barrier();
+  const auto session = Start();
+  const auto communicator = NewCommunicator();
+  if (session->topology().rank == 1) session->Abort(7);
+  (void)communicator->Barrier();
 }
 
 // Prints, on rank 0, which hosts the ranks are on.
 void PrintHosts() {
-  const auto session = MpiSession::Start();
-  Check(session.ok(), session.status().ToString());
-  const collective::Topology& topology = (*session)->topology();
+  const auto session = Start();
+  const collective::Topology& topology = session->topology();
   for (int rank = 0; topology.rank == 0 && rank < topology.size; ++rank) {
     const auto index = static_cast<size_t>(rank);
     std::printf("rank %d: host %d of %d, %s\n", rank,
@@ -115,7 +118,7 @@ void PrintHosts() {
                 topology.host_of_rank[index].c_str());
   }
   std::fflush(stdout);
-  Check((*session)->Finalize().ok(), "Finalize succeeds");
+  Check(session->Finalize().ok(), "Finalize succeeds");
 }
 
 const std::map<std::string, void (*)()> kCases = {{"funneled", RunFunneled},
