@@ -91,12 +91,19 @@ TEST(TruncatedTraceTest, EveryCutOfAPartButTheEmptyOneLoads) {
 }
 
 TEST(DamagedTraceTest, EventsOfOneLineAreFoundAgain) {
-  std::vector<std::string> names;
-  const ParseReport report = ParseTraceEvents(
+  const std::string text =
       R"({"traceEvents":[{"ph":"X","name":"a","args":{}},{"ph":"X",,"name":"b"},)"
-      R"({"ph":"X","name":"c"}, {"ph":"X","name":"d"}],"displayTimeUnit":"ms"})",
-      [&names](const ParsedEvent& event) { names.emplace_back(event.name); });
+      R"({"ph":"X","name":"c"}, {"ph":"X","name":"d"}],"displayTimeUnit":"ms"})";
+  std::vector<std::string> names;
+  std::vector<std::string> damaged;
+  const ParseReport report = ParseTraceEvents(
+      text,
+      [&names](const ParsedEvent& event) { names.emplace_back(event.name); },
+      [&](const TraceDamage& damage) {
+        damaged.push_back(text.substr(damage.at, damage.end - damage.at));
+      });
   EXPECT_THAT(names, ::testing::ElementsAre("a", "c", "d"));
+  EXPECT_THAT(damaged, ::testing::ElementsAre(R"(,"name":"b"},)"));
   EXPECT_EQ(report.damaged_places, 1);
   EXPECT_TRUE(report.closed);
 }
