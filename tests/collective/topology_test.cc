@@ -106,6 +106,7 @@ TEST(VirtualNodesTest, NoSizesChangeNothing) {
   ASSERT_TRUE(topology.ok()) << topology.status();
   EXPECT_EQ(topology->local_size, 3);
   EXPECT_EQ(topology->local_rank, 1);
+  EXPECT_TRUE(CheckVirtualNodes(3, "").ok());
 }
 
 TEST(VirtualNodesTest, HostsAreSplitButNeverJoined) {
