@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
+#include "base/fnv1a.h"
 
 extern char** environ;
 
@@ -35,15 +36,6 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
     }
   }
   return row.back();
-}
-
-// FNV-1a.
-uint64_t Hash(absl::string_view text) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  }
-  return hash;
 }
 
 // Equal for the processes in one namespace of a machine; 0 where unknown.
@@ -85,9 +77,9 @@ std::string HostName() {
 HostIdentity IdentityOfHost() {
   const std::string machine =
       ReadFile("/proc/sys/kernel/random/boot_id").value_or(HostName());
-  return {.machine = Hash(machine),
-          .host = Hash(absl::StrCat(machine, " ", Namespace("pid"), " ",
-                                    Namespace("ipc")))};
+  return {.machine = Fnv1a(machine),
+          .host = Fnv1a(absl::StrCat(machine, " ", Namespace("pid"), " ",
+                                     Namespace("ipc")))};
 }
 
 std::string AbsolutePath(const std::string& path) {

@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "base/checkpoint_file.h"
 #include "base/commit_store.h"
+#include "base/fnv1a.h"
 #include "base/launcher_environment.h"
 #include "base/logging.h"
 #include "base/new_file.h"
@@ -356,15 +357,12 @@ void AverageBuffers(torch::nn::Module& model) {
   }
 }
 
-// FNV-1a (Fowler, Noll, Vo), 64 bits, over bytes.
 int64_t ParameterDigest(const torch::nn::Module& model) {
-  uint64_t digest = 0xcbf29ce484222325;
+  uint64_t digest = base::kFnv1aOfNothing;
   for (const torch::Tensor& parameter : model.parameters()) {
     const torch::Tensor values = parameter.detach().contiguous();
-    const auto* bytes = static_cast<const uint8_t*>(values.data_ptr());
-    for (size_t i = 0; i < values.nbytes(); ++i) {
-      digest = (digest ^ bytes[i]) * 0x100000001b3;
-    }
+    digest = base::Fnv1a(
+        {static_cast<const char*>(values.data_ptr()), values.nbytes()}, digest);
   }
   return static_cast<int64_t>(digest);
 }

@@ -1,7 +1,6 @@
 #include "trainers/benchmark/benchmark_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -10,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/fnv1a.h"
 #include "support/input_error.h"
 #include "support/output_file.h"
 
@@ -60,21 +59,6 @@ bool MachineChooses(const std::string& argument) {
       "report",     "seed", "threads",  "workers"};
   return names.contains(argument);
 }
-
-class Fnv1a {
- public:
-  // The bytes and a zero, so that neighbouring texts stay apart.
-  void Add(std::string_view text) {
-    for (const char c : text) AddByte(static_cast<uint8_t>(c));
-    AddByte(0);
-  }
-  uint64_t digest() const { return digest_; }
-
- private:
-  void AddByte(uint8_t byte) { digest_ = (digest_ ^ byte) * 0x100000001b3; }
-
-  uint64_t digest_ = 0xcbf29ce484222325;
-};
 
 struct ItemRates {  // items a second
   double avg = 0;
@@ -243,21 +227,21 @@ std::vector<double> BenchmarkRecorder::batch_losses() const {
 }
 
 std::string UniqueId(const BenchmarkReport& report) {
-  Fnv1a hash;
-  hash.Add(report.name);
-  hash.Add(report.arch);
-  hash.Add(std::to_string(report.plan.repeat));
-  hash.Add(std::to_string(report.plan.number));
+  std::vector<std::string> texts = {report.name, report.arch,
+                                    std::to_string(report.plan.repeat),
+                                    std::to_string(report.plan.number)};
   for (const auto& [name, value] : report.arguments) {
     if (MachineChooses(name)) continue;
-    hash.Add(name);
-    hash.Add(std::visit([](const auto& v) { return nlohmann::json(v).dump(); },
-                        value));
+    texts.push_back(name);
+    texts.push_back(std::visit(
+        [](const auto& v) { return nlohmann::json(v).dump(); }, value));
   }
-  std::array<char, 17> text;
-  std::snprintf(text.data(), text.size(), "%016llx",
-                static_cast<unsigned long long>(hash.digest()));
-  return text.data();
+  uint64_t hash = base::kFnv1aOfNothing;
+  for (const std::string& text : texts) {
+    // With the zero at its end, so that neighbours stay apart.
+    hash = base::Fnv1a({text.c_str(), text.size() + 1}, hash);
+  }
+  return absl::StrFormat("%016x", hash);
 }
 
 BenchmarkReport ReportOf(const BenchmarkRecorder& recorder) {

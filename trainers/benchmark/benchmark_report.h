@@ -119,8 +119,8 @@ BenchmarkReport ReportOf(const BenchmarkRecorder& recorder);
 
 // 16 hexadecimal digits, the same for runs whose results compare: a hash of
 // name, arch, repeat, number and the arguments, less those that a machine may
-// choose for itself (batch size, threads, workers, paths and the seed). FNV-1a
-// of 64 bits (Fowler, Noll and Vo); the suite has SHA-256.
+// choose for itself (batch size, threads, workers, paths and the seed);
+// base::Fnv1a, where the suite has SHA-256.
 std::string UniqueId(const BenchmarkReport& report);
 
 enum class BenchmarkStatus {
