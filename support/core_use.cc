@@ -121,9 +121,11 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
   const std::vector<absl::string_view> fields =
       absl::StrSplit(line.substr(close + 1), ' ', absl::SkipEmpty());
   constexpr size_t kFirst = 3;
+  constexpr size_t kParent = 4;
   constexpr size_t kUser = 14;
   constexpr size_t kSystem = 15;
   constexpr size_t kThreads = 20;
+  constexpr size_t kStart = 22;
   constexpr size_t kProcessor = 39;
   constexpr int64_t kMostTicks = int64_t{1} << 60;
   if (fields.size() <= kProcessor - kFirst) return std::nullopt;
@@ -131,7 +133,9 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
   int64_t system = 0;
   ProcessTime time = {.name =
                           std::string(line.substr(open + 1, close - open - 1))};
-  if (!absl::SimpleAtoi(fields[kUser - kFirst], &user) ||
+  if (!absl::SimpleAtoi(fields[kParent - kFirst], &time.parent) ||
+      !absl::SimpleAtoi(fields[kStart - kFirst], &time.start_ticks) ||
+      !absl::SimpleAtoi(fields[kUser - kFirst], &user) ||
       !absl::SimpleAtoi(fields[kSystem - kFirst], &system) ||
       !absl::SimpleAtoi(fields[kThreads - kFirst], &time.threads) ||
       !absl::SimpleAtoi(fields[kProcessor - kFirst], &time.cpu) || user < 0 ||

@@ -33,6 +33,8 @@ struct ProcessTime {
   int64_t ticks = 0;  // of CPU time, in user and kernel mode
   int64_t threads = 1;
   int cpu = -1;  // that it ran on last
+  int parent = 0;
+  int64_t start_ticks = 0;  // since the system's start
 };
 
 // A line of /proc/PID/stat; nullopt if it is none.

@@ -1,4 +1,5 @@
-// Errors in what the user gave to a program.
+// Errors in what the user gave to a program, and exit codes
+// (docs/exit_codes.md).
 #pragma once
 
 #include <stdexcept>
@@ -13,5 +14,8 @@ class InputError : public std::runtime_error {
 };
 
 inline constexpr int kInputErrorExitCode = 2;
+
+// What was looked for was found: there is something to mend.
+inline constexpr int kFoundExitCode = 3;
 
 }  // namespace hvdlite::support

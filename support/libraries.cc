@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,13 +42,17 @@ int AddLibrary(dl_phdr_info* info, size_t, void* libraries) {
   return 0;
 }
 
-// In the child: writes the name of the library's kernels.
-[[noreturn]] void TellCore(const std::string& library, int descriptor) {
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle != nullptr) {
+// In the child: writes the name of its kernels, if the first BLAS is OpenBLAS.
+[[noreturn]] void TellCore(const std::vector<std::string>& candidates,
+                           int descriptor) {
+  unsetenv("OPENBLAS_CORETYPE");
+  for (const std::string& candidate : candidates) {
+    void* library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr || dlsym(library, "sgemm_") == nullptr) continue;
     auto* name =
-        reinterpret_cast<char* (*)()>(dlsym(handle, "openblas_get_corename"));
+        reinterpret_cast<char* (*)()>(dlsym(library, "openblas_get_corename"));
     if (name != nullptr) base::WriteAll(descriptor, name());
+    break;
   }
   _exit(0);
 }
@@ -175,13 +180,13 @@ std::string OpenBlasCandidate(const std::vector<Library>& libraries) {
   return "libblas.so.3";
 }
 
-std::string BetterOpenBlasCoreHere(const std::string& library) {
+std::string OwnOpenBlasCore(const std::vector<std::string>& candidates) {
   int ends[2] = {-1, -1};
   if (pipe(ends) != 0) return "";
   const base::Descriptor reader(ends[0]);
   base::Descriptor writer(ends[1]);
   const pid_t child = fork();
-  if (child == 0) TellCore(library, writer.get());
+  if (child == 0) TellCore(candidates, writer.get());
   writer = base::Descriptor();
   std::string core;
   char buffer[128];
@@ -191,8 +196,12 @@ std::string BetterOpenBlasCoreHere(const std::string& library) {
     core.append(buffer, static_cast<size_t>(count));
   }
   if (child > 0) waitpid(child, nullptr, 0);
+  return core;
+}
+
+std::string BetterOpenBlasCoreHere(const std::string& library) {
   const std::string cpuinfo = SystemFiles().Text("/proc/cpuinfo").value_or("");
-  return BetterOpenBlasCore(core, CpuFlags(cpuinfo));
+  return BetterOpenBlasCore(OwnOpenBlasCore({library}), CpuFlags(cpuinfo));
 }
 
 }  // namespace hvdlite::support

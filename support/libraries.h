@@ -44,9 +44,13 @@ bool HasLargePageLibrary(const std::vector<Library>& libraries);
 // one that a running program would open.
 std::string OpenBlasCandidate(const std::vector<Library>& libraries);
 
-// BetterOpenBlasCore (processor.h) for the OpenBLAS `library` (a path, or a
-// name for the loader), which is asked in a process of its own since it starts
-// threads. Empty, too, if it is another BLAS.
+// The core whose kernels OpenBLAS takes without OPENBLAS_CORETYPE; empty if the
+// first of `candidates` (paths, or names for the loader) that is a BLAS is
+// another one. It starts threads, and so is asked in a copy of this process, in
+// which there is one thread yet.
+std::string OwnOpenBlasCore(const std::vector<std::string>& candidates);
+
+// BetterOpenBlasCore (processor.h) for OwnOpenBlasCore() of `library`.
 std::string BetterOpenBlasCoreHere(const std::string& library);
 
 }  // namespace hvdlite::support

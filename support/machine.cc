@@ -58,6 +58,10 @@ int CountNumaNodes(const SystemFiles& files) {
   return std::max(1, nodes);
 }
 
+int Size(const std::vector<int>& numbers) {
+  return static_cast<int>(numbers.size());
+}
+
 double SecondsOf(clockid_t clock) {
   timespec now = {};
   clock_gettime(clock, &now);
@@ -141,29 +145,27 @@ MachineFacts ThisMachine(const SystemFiles& files) {
   const std::vector<int> cpus = AllowedCpus();
   return {.host = system.nodename,
           .processor = ProcessorIn(cpuinfo, system.machine),
-          .cores =
-              CountCores(cpus, [&](int cpu) { return SiblingsOf(cpu, files); }),
-          .cpus = std::max(1, static_cast<int>(cpus.size())),
+          .cores = std::max(1, Size(CoresOf(cpus, files))),
+          .cpus = std::max(1, Size(cpus)),
           .sockets = CountSockets(cpus, files),
           .numa_nodes = CountNumaNodes(files),
           .cpu_flags = CpuFlags(cpuinfo)};
 }
 
-std::string SiblingsOf(int cpu, const SystemFiles& files) {
-  return files
-      .Line(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
-                         "/topology/thread_siblings_list"))
-      .value_or("");
+int CoreOf(int cpu, const SystemFiles& files) {
+  const absl::StatusOr<std::vector<int>> threads =
+      ParseCpuList(files
+                       .Line(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
+                                          "/topology/thread_siblings_list"))
+                       .value_or(""));
+  return threads.ok() && !threads->empty() ? threads->front() : cpu;
 }
 
-int CountCores(const std::vector<int>& cpus,
-               const std::function<std::string(int cpu)>& siblings) {
-  std::set<std::string> cores;
-  for (const int cpu : cpus) {
-    const std::string core = siblings(cpu);
-    cores.insert(core.empty() ? absl::StrCat("cpu", cpu) : core);
-  }
-  return std::max(1, static_cast<int>(cores.size()));
+std::vector<int> CoresOf(const std::vector<int>& cpus,
+                         const SystemFiles& files) {
+  std::set<int> cores;
+  for (const int cpu : cpus) cores.insert(CoreOf(cpu, files));
+  return {cores.begin(), cores.end()};
 }
 
 std::map<std::string, std::string> RelevantVariables(
@@ -192,17 +194,16 @@ std::vector<std::pair<std::string, std::string>> DescribeMachine(
   uname(&system);
   const MachineFacts facts = ThisMachine(files);
   const std::vector<int> cpus = OnlineCpus(files);
-  const int all = static_cast<int>(cpus.size());
+  const int all = Size(cpus);
   const int own = CountOfThisProcess(cpus, files);
   const auto count = [](int number, absl::string_view what) {
     return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
   };
-  std::string cores = absl::StrCat(
-      count(CountCores(cpus, [&](int cpu) { return SiblingsOf(cpu, files); }),
-            "core"),
-      " with ", count(all, "hardware thread"), ", ",
-      count(CountSockets(cpus, files), "socket"), ", ",
-      count(facts.numa_nodes, "NUMA node"));
+  std::string cores =
+      absl::StrCat(count(Size(CoresOf(cpus, files)), "core"), " with ",
+                   count(all, "hardware thread"), ", ",
+                   count(CountSockets(cpus, files), "socket"), ", ",
+                   count(facts.numa_nodes, "NUMA node"));
   if (own > 0 && own < all) {
     absl::StrAppend(&cores, "; this process may use ",
                     count(own, "hardware thread"));

@@ -1,7 +1,6 @@
 // What the kernel tells of this machine, and what programs on it depend on.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -76,12 +75,13 @@ std::string DescribeOtherPrograms(double others_cpus, int cpus);
 // Of the machine, whichever this process may use.
 std::vector<int> OnlineCpus(const SystemFiles& files = SystemFiles());
 
-// The list of the CPUs of a CPU's core, "" if nobody knows.
-std::string SiblingsOf(int cpu, const SystemFiles& files = SystemFiles());
+// The lowest CPU of the core that `cpu` is a hardware thread of; `cpu` where
+// nobody knows.
+int CoreOf(int cpu, const SystemFiles& files = SystemFiles());
 
-// Of `cpus`, by what `siblings` tells of each, as SiblingsOf.
-int CountCores(const std::vector<int>& cpus,
-               const std::function<std::string(int cpu)>& siblings);
+// That the hardware threads `cpus` belong to, ascending.
+std::vector<int> CoresOf(const std::vector<int>& cpus,
+                         const SystemFiles& files = SystemFiles());
 
 // Of `environment`, the variables that change how programs compute, allocate
 // and communicate.

@@ -6,17 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <system_error>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
+#include "support/core_use.h"
+#include "support/machine.h"
 
 namespace hvdlite::support {
 namespace {
@@ -50,25 +49,6 @@ bool ChangesOutput(const std::string& word) {
           absl::StrContains(word, "prepend"));
 }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::optional<pid_t> ParentOf(pid_t process) {
-  // After the name, in parentheses that may be part of it: state and parent.
-  const std::string text = ReadFile(absl::StrCat("/proc/", process, "/stat"));
-  const size_t end = text.rfind(')');
-  if (end == std::string::npos) return std::nullopt;
-  const std::vector<std::string> words =
-      absl::StrSplit(text.substr(end + 1), ' ', absl::SkipEmpty());
-  pid_t parent = 0;
-  if (words.size() < 2 || !absl::SimpleAtoi(words[1], &parent) || parent <= 0) {
-    return std::nullopt;
-  }
-  return parent;
-}
-
 std::string OutputOf(const std::string& process) {
   std::error_code error;
   return std::filesystem::read_symlink(absl::StrCat("/proc/", process, "/fd/1"),
@@ -76,17 +56,19 @@ std::string OutputOf(const std::string& process) {
 }
 
 std::vector<Ancestor> AncestorsOfThis() {
+  const SystemFiles files;
   std::vector<Ancestor> ancestors;
-  for (std::optional<pid_t> process = getppid(); process.has_value();
-       process = ParentOf(*process)) {
-    const std::string id = absl::StrCat(*process);
-    std::string name = ReadFile(absl::StrCat("/proc/", id, "/comm"));
-    name.resize(std::min(name.size(), name.find('\n')));
+  for (pid_t process = getppid(); process > 0;) {
+    const std::string id = absl::StrCat(process);
+    const std::string folder = absl::StrCat("/proc/", id);
     ancestors.push_back(
-        {.name = name,
+        {.name = files.Line(folder + "/comm").value_or(""),
          .output = OutputOf(id),
-         .words = absl::StrSplit(
-             ReadFile(absl::StrCat("/proc/", id, "/cmdline")), '\0')});
+         .words = absl::StrSplit(files.Text(folder + "/cmdline").value_or(""),
+                                 '\0')});
+    process = ParseProcessStat(files.Text(folder + "/stat").value_or(""))
+                  .value_or(ProcessTime())
+                  .parent;
   }
   return ancestors;
 }

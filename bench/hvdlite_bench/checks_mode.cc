@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/hvdlite_bench/mode.h"
-#include "bench/hvdlite_bench/rounds.h"
 #include "bench/hvdlite_bench/torch_world.h"
 #include "support/flags.h"
 #include "support/statistics.h"
@@ -106,22 +105,18 @@ int RunChecks(const std::vector<std::string>& workloads, int steps,
               int64_t pixels, const Run& run) {
   const MpiWorld mpi(run.argc, run.argv, MPI_THREAD_MULTIPLE);
   Results results = StartResults(run, mpi);
-  NearProbe probe(mpi.communicator());
   for (const std::string& name : workloads) {
-    std::vector<Plan> plans;
-    if (name == "resnet50") {
-      plans.push_back(ChecksPlan(
-          name,
-          absl::StrCat("ResNet50, 8 images of ", pixels, " x ", pixels,
-                       " pixels a rank and step"),
-          ResNet50(/*batch_size=*/8, pixels), steps, mpi.communicator()));
-    } else {
-      plans.push_back(ChecksPlan(name, "1000 parameters of 1 KB",
-                                 ThousandOfOneKilobyte(), steps,
-                                 mpi.communicator()));
-    }
-    RunRounds(plans, run.rounds, run.warmup, probe);
-    results.cases.push_back(std::move(plans[0].result));
+    const bool small = name == "1000_of_1_kb";
+    results.cases.push_back(Measure(
+        run, mpi,
+        {ChecksPlan(name,
+                    small
+                        ? "1000 parameters of 1 KB"
+                        : absl::StrCat("ResNet50, 8 images of ", pixels, " x ",
+                                       pixels, " pixels a rank and step"),
+                    small ? ThousandOfOneKilobyte()
+                          : ResNet50(/*batch_size=*/8, pixels),
+                    steps, mpi.communicator())})[0]);
   }
   return Report(run, results, mpi.rank());
 }

@@ -1,4 +1,3 @@
-#include <hvdlite/distributed_optimizer.h>
 #include <torch/autograd.h>
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
@@ -69,14 +68,6 @@ class Model {
   }
 
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
-  torch::OrderedDict<std::string, torch::Tensor> named_parameters() const {
-    torch::OrderedDict<std::string, torch::Tensor> named;
-    for (const torch::Tensor& parameter : parameters_) {
-      named.insert(std::to_string(named.size()), parameter);
-    }
-    return named;
-  }
-
   void set_zeros(bool zeros) { source_.zeros = zeros; }
 
   // Gradients come in the order of the workload: autograd begins with what was
@@ -94,14 +85,6 @@ class Model {
     for (torch::Tensor& parameter : parameters_) {
       parameter.mutable_grad().reset();
     }
-  }
-
-  std::vector<absl::Span<float>> GradientSpans() const {
-    std::vector<at::Tensor> gradients;
-    for (const torch::Tensor& parameter : parameters_) {
-      gradients.push_back(parameter.grad());
-    }
-    return SpansOf(gradients);
   }
 
  private:
@@ -133,12 +116,32 @@ void StepLocally(Stepper& stepper) {
 
 void StepWithMpi(Stepper& stepper, int64_t buffer_elements, MPI_Comm mpi) {
   StepLocally(stepper);
-  MpiAllreducePacked(stepper.model.GradientSpans(),
+  MpiAllreducePacked(GradientSpans(stepper.model.parameters()),
                      SpansOf({stepper.buffer})[0].subspan(0, buffer_elements),
                      mpi);
 }
 
 }  // namespace
+
+DistributedOptimizer OptimizerOf(const std::vector<at::Tensor>& parameters,
+                                 const DistributedOptimizerOptions& options) {
+  torch::OrderedDict<std::string, torch::Tensor> named;
+  for (const at::Tensor& parameter : parameters) {
+    named.insert(std::to_string(named.size()), parameter);
+  }
+  return DistributedOptimizer(std::make_unique<torch::optim::SGD>(
+                                  parameters, torch::optim::SGDOptions(0.1)),
+                              named, options);
+}
+
+std::vector<absl::Span<float>> GradientSpans(
+    const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters) {
+    gradients.push_back(parameter.grad());
+  }
+  return SpansOf(gradients);
+}
 
 Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
                        const TestValues& values) {
@@ -160,7 +163,8 @@ Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
         stepper->model.set_zeros(false);
         step(*stepper);
         sample.wrong = SumOverRanks(
-            CountAllWrong(stepper->model.GradientSpans(), values), mpi);
+            CountAllWrong(GradientSpans(stepper->model.parameters()), values),
+            mpi);
       }
       stepper->model.set_zeros(true);
       step(*stepper);  // memory as in every later step
@@ -173,14 +177,11 @@ Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
     const std::string name = views ? "hvdlite_views" : "hvdlite_optimizer";
     auto stepper = std::make_shared<Stepper>(workload, values);
     try {
-      stepper->optimizer.emplace(
-          std::make_unique<torch::optim::SGD>(stepper->model.parameters(),
-                                              torch::optim::SGDOptions(0.1)),
-          stepper->model.named_parameters(),
-          DistributedOptimizerOptions()
-              .name(plan.result.name + "." + name)
-              .op(hvdlite::ReduceOp::Sum)
-              .gradient_as_fusion_view(views));
+      stepper->optimizer = OptimizerOf(stepper->model.parameters(),
+                                       DistributedOptimizerOptions()
+                                           .name(plan.result.name + "." + name)
+                                           .op(hvdlite::ReduceOp::Sum)
+                                           .gradient_as_fusion_view(views));
     } catch (const c10::Error& error) {
       plan.Skip(name, Role::kHvdlite, error.what_without_backtrace());
       continue;
@@ -195,7 +196,7 @@ Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
       [=](Stepper& stepper) { StepWithMpi(stepper, kMpiChunkElements, mpi); });
   add("mpi_each", Role::kMpi, local, [=](Stepper& stepper) {
     StepLocally(stepper);
-    MpiAllreduceEach(stepper.model.GradientSpans(), mpi);
+    MpiAllreduceEach(GradientSpans(stepper.model.parameters()), mpi);
   });
   add("local", Role::kReference, local, StepLocally);
   return plan;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <hvdlite/distributed_optimizer.h>
 
 #include <vector>
 
@@ -26,6 +27,13 @@ namespace hvdlite::tools {
 // Needs hvdlite::init(). `world` and `values` must outlive the plan.
 Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
                        const TestValues& values);
+
+// Of SGD, over parameters whose names are their numbers.
+DistributedOptimizer OptimizerOf(const std::vector<at::Tensor>& parameters,
+                                 const DistributedOptimizerOptions& options);
+
+std::vector<absl::Span<float>> GradientSpans(
+    const std::vector<at::Tensor>& parameters);
 
 // The elements of contiguous float32 tensors.
 std::vector<absl::Span<float>> SpansOf(const std::vector<at::Tensor>& tensors);

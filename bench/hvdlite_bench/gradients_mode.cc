@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <hvdlite/distributed_optimizer.h>
 #include <hvdlite/ops.h>
-#include <torch/optim/sgd.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -66,39 +65,23 @@ void SumGroup(const Tensors& all) {
 
 // Gradients that are there, as after backward(), and an optimizer that averages
 // them.
-class Averaged {
- public:
+struct Averaged {
   Averaged(const Workload& workload, bool views) {
-    torch::OrderedDict<std::string, torch::Tensor> named;
     for (const int64_t elements : workload.elements) {
-      const torch::Tensor& parameter = parameters_.emplace_back(
+      parameters.push_back(
           torch::zeros({elements}, torch::requires_grad(true)));
-      parameter.mutable_grad() = torch::zeros({elements});
-      named.insert(std::to_string(named.size()), parameter);
+      parameters.back().mutable_grad() = torch::zeros({elements});
     }
-    optimizer_.emplace(
-        std::make_unique<torch::optim::SGD>(parameters_,
-                                            torch::optim::SGDOptions(0.1)),
-        named,
+    optimizer = OptimizerOf(
+        parameters,
         DistributedOptimizerOptions()
             .name(absl::StrCat(workload.name, views ? ".views" : ".optimizer"))
             .gradient_as_fusion_view(views));
-    optimizer_->synchronize();  // gradients move to their places
+    optimizer->synchronize();  // gradients move to their places
   }
 
-  void Synchronize() { optimizer_->synchronize(); }
-
-  std::vector<absl::Span<float>> GradientSpans() const {
-    std::vector<at::Tensor> gradients;
-    for (const torch::Tensor& parameter : parameters_) {
-      gradients.push_back(parameter.grad());
-    }
-    return SpansOf(gradients);
-  }
-
- private:
-  std::vector<torch::Tensor> parameters_;
-  std::optional<DistributedOptimizer> optimizer_;
+  std::vector<at::Tensor> parameters;
+  std::optional<DistributedOptimizer> optimizer;
 };
 
 void FillAll(const std::vector<absl::Span<float>>& spans,
@@ -157,9 +140,10 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
       continue;
     }
     plan.Add(name, Role::kHvdlite, [=, &values, repeats = workload.repeats] {
-      const std::vector<absl::Span<float>> spans = averaged->GradientSpans();
+      const std::vector<absl::Span<float>> spans =
+          GradientSpans(averaged->parameters);
       FillAll(spans, values);
-      averaged->Synchronize();
+      averaged->optimizer->synchronize();
       const auto ranks = static_cast<float>(world_size);
       for (const absl::Span<float> span : spans) {
         // Sums are whole numbers.
@@ -170,7 +154,8 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
       for (const absl::Span<float> span : spans) {
         std::fill(span.begin(), span.end(), 0.0f);
       }
-      sample.value = TimeRuns([&] { averaged->Synchronize(); }, repeats, mpi);
+      sample.value =
+          TimeRuns([&] { averaged->optimizer->synchronize(); }, repeats, mpi);
       return sample;
     });
   }
@@ -205,12 +190,9 @@ int RunGradients(const GradientsFlags& flags, const Run& run) {
   const TorchWorld world(run);
   Results results = StartResults(run, world);
   const TestValues values(world.mpi().rank(), world.mpi().size());
-  NearProbe probe(world.mpi().communicator());
   const auto measure = [&](Plan plan) {
     if (!flags.contenders.empty()) KeepOnly(flags.contenders, plan);
-    std::vector<Plan> plans = {std::move(plan)};
-    RunRounds(plans, run.rounds, run.warmup, probe);
-    results.cases.push_back(std::move(plans[0].result));
+    results.cases.push_back(Measure(run, world.mpi(), {std::move(plan)})[0]);
   };
   // One after the other: their tensors need not fit into memory together.
   for (const std::string& name : flags.workloads) {

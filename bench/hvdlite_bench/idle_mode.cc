@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <thread>
 
@@ -46,21 +45,10 @@ Idleness MeasureIdleness(double seconds) {
               static_cast<double>(after.ru_nvcsw - before.ru_nvcsw) / seconds)};
 }
 
-void AddSample(Case& a_case, double value) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  a_case.before_ns.push_back(kNone);
-  a_case.after_ns.push_back(kNone);
-  a_case.contenders[0].samples.push_back({value, 0, {}});
-}
-
 // hvdlite is the only user of MPI here, as in most programs.
 int RunIdle(double seconds, const Run& run) {
   init();
-  Results results;
-  results.mode = run.mode;
-  results.ranks = size();
-  results.rounds = run.rounds;
-  results.machine = run.machine;
+  Results results = StartResults(run, size());
   Case cpu;
   cpu.name = "cpu";
   cpu.description = "of a core, all threads of the busiest idle process";
@@ -72,8 +60,8 @@ int RunIdle(double seconds, const Run& run) {
   wake_ups.unit = "/s";
   for (int round = 0; round < run.rounds; ++round) {
     const Idleness idleness = MeasureIdleness(seconds);
-    AddSample(cpu, idleness.percent);
-    AddSample(wake_ups, idleness.wake_ups);
+    cpu.AddRound({idleness.percent});
+    wake_ups.AddRound({idleness.wake_ups});
   }
   results.cases = {cpu, wake_ups};
   const int exit_code = Report(run, results, rank());

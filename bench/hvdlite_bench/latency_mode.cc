@@ -14,7 +14,6 @@
 
 #include "bench/hvdlite_bench/gate.h"
 #include "bench/hvdlite_bench/mpi_world.h"
-#include "bench/hvdlite_bench/rounds.h"
 #include "bench/hvdlite_bench/torch_world.h"
 #include "support/flags.h"
 #include "support/statistics.h"
@@ -198,28 +197,26 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
 }  // namespace
 
 Mode LatencyMode() {
-  return {"latency",
-          "One 4-byte tensor: all ranks waiting, ranks asleep before, ranks "
-          "computing",
-          [](CLI::App& command) {
-            auto operations = std::make_shared<int>(500);
-            support::AddPositive(
-                command, "--operations", *operations,
-                "Operations of a round and contender; a fifth of "
-                "them after a pause and while computing");
-            return [operations](const Run& run) {
-              const TorchWorld world(run);
-              Results results = StartResults(run, world);
-              NearProbe probe(world.mpi().communicator());
-              std::vector<Plan> plans = LatencyPlans(world.mpi(), *operations);
-              RunRounds(plans, run.rounds, run.warmup, probe);
-              for (const Plan& plan : plans) {
-                results.cases.push_back(plan.result);
-                results.cases.push_back(Percentile99(plan.result));
-              }
-              return Report(run, results, world.mpi().rank());
-            };
-          }};
+  return {
+      "latency",
+      "One 4-byte tensor: all ranks waiting, ranks asleep before, ranks "
+      "computing",
+      [](CLI::App& command) {
+        auto operations = std::make_shared<int>(500);
+        support::AddPositive(command, "--operations", *operations,
+                             "Operations of a round and contender; a fifth of "
+                             "them after a pause and while computing");
+        return [operations](const Run& run) {
+          const TorchWorld world(run);
+          Results results = StartResults(run, world);
+          for (const Case& median : Measure(
+                   run, world.mpi(), LatencyPlans(world.mpi(), *operations))) {
+            results.cases.push_back(median);
+            results.cases.push_back(Percentile99(median));
+          }
+          return Report(run, results, world.mpi().rank());
+        };
+      }};
 }
 
 }  // namespace hvdlite::tools

@@ -10,13 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
 #include "bench/hvdlite_bench/report.h"
-#include "bench/hvdlite_bench/rounds.h"
 #include "bench/hvdlite_bench/workloads.h"
 #include "collective/mpi/mpi_library.h"
 #include "support/flags.h"
+#include "support/output_file.h"
 
 namespace hvdlite::tools {
-
 namespace {
 
 // A size of an array of whole float32 elements.
@@ -63,19 +62,21 @@ void AddSizeRange(CLI::App& command, SizeRange& range,
   AddSize(command, "--max-bytes", range.max_bytes, default_max, "Largest size");
 }
 
-Results StartResults(const Run& run, const MpiWorld& world) {
+Results StartResults(const Run& run, int ranks) {
   Results results;
   results.mode = run.mode;
-  results.ranks = world.size();
+  results.ranks = ranks;
   results.rounds = run.rounds;
-  results.warmup = run.warmup;
   results.machine = run.machine;
+  return results;
+}
+
+Results StartResults(const Run& run, const MpiWorld& world) {
+  Results results = StartResults(run, world.size());
+  results.warmup = run.warmup;
   results.machine["mpi"] = collective::MpiLibraryName();
-  char host[MPI_MAX_PROCESSOR_NAME];
-  int length = 0;
-  MPI_Get_processor_name(host, &length);
-  const bool bound = BoundToOneCoreEach(
-      world.Gather(AllowedCpus()), world.Gather(std::string(host, length)));
+  const bool bound = BoundToOneCoreEach(world.Gather(OwnCores()),
+                                        world.Gather(base::HostName()));
   results.machine["ranks"] = bound ? "bound to a core each" : "not bound";
   if (!bound && world.size() > 1) {
     results.notes.push_back(
@@ -85,14 +86,23 @@ Results StartResults(const Run& run, const MpiWorld& world) {
   return results;
 }
 
+std::vector<Case> Measure(const Run& run, const MpiWorld& world,
+                          std::vector<Plan> plans) {
+  NearProbe probe(world.communicator());
+  RunRounds(plans, run.rounds, run.warmup, probe);
+  std::vector<Case> cases;
+  for (Plan& plan : plans) cases.push_back(std::move(plan.result));
+  return cases;
+}
+
 int Report(const Run& run, const Results& results, int rank) {
   if (rank == 0) {
     if (run.details) PrintDetails(results, std::cout);
     PrintRows(results, std::cout);
     std::cout << std::flush;
-    if (!run.json.empty()) WriteJson(results, run.json);
+    if (!run.json.empty()) support::WriteFile(run.json, ToJson(results));
   }
-  return results.wrong() == 0 ? 0 : 1;
+  return results.exit_code();
 }
 
 Mode ProbeMode() {
@@ -110,9 +120,7 @@ Mode ProbeMode() {
               plan.Add("memory", Role::kReference, [&] {
                 return Sample{probe.Measure(), 0, {}};
               });
-              std::vector<Plan> plans = {plan};
-              RunRounds(plans, run.rounds, run.warmup, probe);
-              results.cases.push_back(plans[0].result);
+              results.cases = Measure(run, world, {plan});
               return Report(run, results, world.rank());
             };
           }};

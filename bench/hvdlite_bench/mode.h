@@ -10,6 +10,7 @@
 
 #include "bench/hvdlite_bench/mpi_world.h"
 #include "bench/hvdlite_bench/results.h"
+#include "bench/hvdlite_bench/rounds.h"
 
 namespace hvdlite::tools {
 
@@ -60,11 +61,18 @@ void AddSizeRange(CLI::App& command, SizeRange& range,
                   const std::string& default_min,
                   const std::string& default_max);
 
-// Results with everything but notes and cases. Collective.
+// Results with everything but cases, and what MPI tells of the machine.
+Results StartResults(const Run& run, int ranks);
+
+// The same with that, and how the ranks are bound. Collective.
 Results StartResults(const Run& run, const MpiWorld& world);
 
-// On rank 0 prints the results and writes Run::json, if it is set. Returns the
-// exit code: 1 if a result was wrong.
+// The cases of `plans`, after the rounds of `run`. Collective.
+std::vector<Case> Measure(const Run& run, const MpiWorld& world,
+                          std::vector<Plan> plans);
+
+// On rank 0 prints the results and writes Run::json, if it is set. Returns
+// their exit code.
 int Report(const Run& run, const Results& results, int rank);
 
 }  // namespace hvdlite::tools

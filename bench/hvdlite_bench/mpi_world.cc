@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "collective/mpi/mpi_library.h"
+#include "support/machine.h"
+#include "support/processor.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -89,6 +91,10 @@ std::vector<std::string> MpiWorld::Gather(const std::string& text) const {
     texts.emplace_back(all.data() + static_cast<size_t>(rank) * kBytes);
   }
   return texts;
+}
+
+std::string OwnCores() {
+  return support::FormatCpuList(support::CoresOf(support::AllowedCpus()));
 }
 
 void CheckMpi(int code, const char* call) {

@@ -35,6 +35,9 @@ class MpiWorld {
   bool one_host_ = false;
 };
 
+// That this thread may use, as support::FormatCpuList().
+std::string OwnCores();
+
 // Checks an MPI return code; throws std::runtime_error naming `call`.
 void CheckMpi(int code, const char* call);
 

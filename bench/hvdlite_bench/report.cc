@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
+#include <iterator>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -23,17 +24,24 @@ void Print(std::ostream& out, const absl::FormatSpec<Values...>& format,
   out << absl::StrFormat(format, values...);
 }
 
-// Gigabytes per second through each rank's buffer.
-double AlgorithmBandwidth(const Case& a_case, double us) {
-  return static_cast<double>(a_case.bytes()) / us / 1000;
-}
-
 // A case is a size then, of an array that is reduced whole.
 bool IsBySize(const Results& results) { return results.mode == "sweep"; }
 
 // One rank moves nothing.
 bool HasBandwidth(const Results& results) {
   return IsBySize(results) && results.ranks > 1;
+}
+
+// Gigabytes per second through each rank's buffer, and over its links.
+std::vector<std::string> Bandwidths(const Results& results, const Case& a_case,
+                                    const std::vector<double>& samples) {
+  if (!HasBandwidth(results)) return {};
+  if (samples.empty()) return {"-", "-"};
+  const double algorithm =
+      static_cast<double>(a_case.bytes()) / support::Median(samples) / 1000;
+  return {
+      absl::StrFormat("%.2f", algorithm),
+      absl::StrFormat("%.2f", algorithm * AllreduceBusFactor(results.ranks))};
 }
 
 bool HasMpi(const Results& results) {
@@ -78,13 +86,14 @@ bool HasRow(const Results& results, const Contender& contender) {
 
 // Rows of what is compared with MPI.
 void PrintComparison(const Results& results, std::ostream& out) {
-  const bool bandwidth = HasBandwidth(results);
   const std::string unit = "_" + results.cases[0].unit;
   std::vector<std::string> titles = {IsBySize(results) ? "bytes" : "case"};
   if (results.row_contender.empty()) titles.push_back("contender");
   titles.insert(titles.end(), {"hvdlite" + unit, TitleOfOthers(results) + unit,
                                "ratio [95 % interval]"});
-  if (bandwidth) titles.insert(titles.end(), {"algbw_GB/s", "busbw_GB/s"});
+  if (HasBandwidth(results)) {
+    titles.insert(titles.end(), {"algbw_GB/s", "busbw_GB/s"});
+  }
   titles.emplace_back();
   std::vector<std::vector<std::string>> rows;
   for (const Case& a_case : results.cases) {
@@ -99,14 +108,8 @@ void PrintComparison(const Results& results, std::ostream& out) {
       row.insert(row.end(),
                  {TimeText(samples), TimeText(BestMpiAt(a_case, distance)),
                   RatioText(RatiosToBestMpi(a_case, contender, distance))});
-      if (bandwidth && samples.empty()) row.insert(row.end(), {"-", "-"});
-      if (bandwidth && !samples.empty()) {
-        const double algorithm =
-            AlgorithmBandwidth(a_case, support::Median(samples));
-        row.push_back(absl::StrFormat("%.2f", algorithm));
-        row.push_back(absl::StrFormat(
-            "%.2f", algorithm * AllreduceBusFactor(results.ranks)));
-      }
+      absl::c_move(Bandwidths(results, a_case, samples),
+                   std::back_inserter(row));
       row.push_back(Remark(a_case, distance));
       rows.push_back(std::move(row));
     }
@@ -179,13 +182,7 @@ std::vector<std::string> TimesRow(const Results& results, const Case& a_case,
   for (const double value : {summary.median, summary.min, summary.max}) {
     row.push_back(absl::StrFormat("%.2f", value));
   }
-  if (HasBandwidth(results)) {
-    const double algorithm = AlgorithmBandwidth(a_case, summary.median);
-    for (const double value :
-         {algorithm, algorithm * AllreduceBusFactor(results.ranks)}) {
-      row.push_back(absl::StrFormat("%.2f", value));
-    }
-  }
+  absl::c_move(Bandwidths(results, a_case, samples), std::back_inserter(row));
   return row;
 }
 
@@ -264,7 +261,7 @@ std::string MachineLine(const Results& results) {
     parts.push_back(absl::StrCat(before, found->second, after));
   };
   add("processor", "", "");
-  add("processors", "", " processors");
+  add("cores", "", "");
   add("mpi", "", "");
   add("commit", "commit ", "");
   return absl::StrJoin(parts, ", ");

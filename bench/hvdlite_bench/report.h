@@ -31,7 +31,7 @@ void PrintWrong(const Results& results, std::ostream& out);
 // are only counted.
 void PrintDetails(const Results& results, std::ostream& out);
 
-// What of the machine one has to know with every figure: processor, MPI,
+// What of the machine one has to know with every figure: processor, cores, MPI,
 // commit.
 std::string MachineLine(const Results& results);
 

@@ -1,25 +1,17 @@
 #include "bench/hvdlite_bench/results.h"
 
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "support/child_process.h"
+#include "support/input_error.h"
 #include "support/machine.h"
-#include "support/output_file.h"
-#include "support/processor.h"
 #include "support/statistics.h"
 
 namespace hvdlite::tools {
@@ -102,28 +94,12 @@ nlohmann::ordered_json CaseJson(const Case& a_case) {
   return json;
 }
 
-std::string ProcValue(const std::string& path, const std::string& key) {
-  const std::string value =
-      support::ValueOf(support::SystemFiles().Text(path).value_or(""), key);
-  return value.empty() ? "unknown" : value;
-}
-
-// The first line that a command prints; empty if it fails.
-std::string FirstLineOf(const std::string& command) {
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return "";
-  char line[256] = "";
-  const bool read = std::fgets(line, sizeof(line), pipe) != nullptr;
-  const std::string text(read ? line : "");
-  if (pclose(pipe) != 0) return "";
-  return text.substr(0, text.find('\n'));
-}
-
 std::string CommitOfSource() {
-  const std::string commit =
-      FirstLineOf("git -C '" HVDLITE_SOURCE_FOLDER
-                  "' describe --always --dirty --abbrev=12 2>/dev/null");
-  return commit.empty() ? "unknown" : commit;
+  const auto output =
+      support::CaptureOutput({"git", "-C", HVDLITE_SOURCE_FOLDER, "describe",
+                              "--always", "--dirty", "--abbrev=12"});
+  if (!output.ok() || output->status != 0) return "unknown";
+  return output->text.substr(0, output->text.find('\n'));
 }
 
 bool ChangesBehaviour(const std::string& name) {
@@ -162,6 +138,15 @@ int64_t Case::bytes() const {
          static_cast<int64_t>(sizeof(float));
 }
 
+void Case::AddRound(const std::vector<double>& values) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  before_ns.push_back(kNone);
+  after_ns.push_back(kNone);
+  for (size_t i = 0; i < values.size(); ++i) {
+    contenders[i].samples.push_back({values[i], 0, {}});
+  }
+}
+
 int64_t Results::wrong() const {
   int64_t wrong = 0;
   for (const Case& a_case : cases) {
@@ -170,6 +155,10 @@ int64_t Results::wrong() const {
     }
   }
   return wrong;
+}
+
+int Results::exit_code() const {
+  return wrong() == 0 ? 0 : support::kFoundExitCode;
 }
 
 int64_t CountRounds(const Case& a_case, Distance distance) {
@@ -282,23 +271,12 @@ std::string ToJson(const Results& results) {
   return json.dump(1) + "\n";
 }
 
-void WriteJson(const Results& results, const std::string& path) {
-  support::WriteFile(path, ToJson(results));
-}
-
 std::map<std::string, std::string> DescribeMachine(
     const base::Environment& environment, const std::string& commit) {
-  utsname system;
-  uname(&system);
-  std::map<std::string, std::string> machine = {
-      {"processor", ProcValue("/proc/cpuinfo", "model name")},
-      {"architecture", system.machine},
-      {"processors", std::to_string(sysconf(_SC_NPROCESSORS_ONLN))},
-      {"memory", ProcValue("/proc/meminfo", "MemTotal")},
-      {"kernel", system.release},
-      {"compiler", __VERSION__},
-      {"commit", commit.empty() ? CommitOfSource() : commit},
-  };
+  const auto facts = support::DescribeMachine();
+  std::map<std::string, std::string> machine(facts.begin(), facts.end());
+  machine["compiler"] = __VERSION__;
+  machine["commit"] = commit.empty() ? CommitOfSource() : commit;
   for (const std::string& name : environment.names()) {
     if (ChangesBehaviour(name)) machine[name] = *environment.get(name);
   }
@@ -309,26 +287,15 @@ double AllreduceBusFactor(int ranks) {
   return 2.0 * (ranks - 1) / static_cast<double>(ranks);
 }
 
-std::string AllowedCpus() {
-  const std::vector<int> cpus = support::AllowedCpus();
-  return cpus.empty() ? "unknown" : absl::StrJoin(cpus, ",");
-}
-
-bool BoundToOneCoreEach(const std::vector<std::string>& allowed,
+bool BoundToOneCoreEach(const std::vector<std::string>& cores,
                         const std::vector<std::string>& node) {
   std::set<std::string> taken;
-  for (size_t rank = 0; rank < allowed.size(); ++rank) {
-    // The threads of a core have the same list of siblings.
-    std::set<std::string> cores;
-    const std::vector<std::string> cpus = absl::StrSplit(allowed[rank], ',');
-    for (const std::string& cpu : cpus) {
-      int number = -1;
-      (void)absl::SimpleAtoi(cpu, &number);
-      const std::string core = support::SiblingsOf(number);
-      cores.insert(core.empty() ? cpu : core);
+  for (size_t rank = 0; rank < cores.size(); ++rank) {
+    int core = -1;
+    if (!absl::SimpleAtoi(cores[rank], &core) ||
+        !taken.insert(node[rank] + " " + cores[rank]).second) {
+      return false;
     }
-    if (cores.size() != 1) return false;
-    if (!taken.insert(node[rank] + " " + *cores.begin()).second) return false;
   }
   return true;
 }

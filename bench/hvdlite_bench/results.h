@@ -59,6 +59,8 @@ struct Case {
   std::vector<Contender> contenders;
 
   int64_t bytes() const;  // of all tensors
+  // A round in which nobody looked at the cores: a sample of each contender.
+  void AddRound(const std::vector<double>& values);
   Distance distance(int64_t round) const {
     return DistanceOf(before_ns[round], after_ns[round]);
   }
@@ -76,6 +78,8 @@ struct Results {
   std::string row_contender;
 
   int64_t wrong() const;  // of all samples
+  // support::kFoundExitCode if a sample was wrong, else 0.
+  int exit_code() const;
 };
 
 // How many rounds there were at one distance.
@@ -122,10 +126,7 @@ Case Percentile99(const Case& median);
 // As JSON: everything, all samples included; bench/compare reads it.
 std::string ToJson(const Results& results);
 
-// Throws std::runtime_error naming `path` if it cannot be written.
-void WriteJson(const Results& results, const std::string& path);
-
-// Processor, cores, memory, kernel, compiler, version of the source (`commit`,
+// support::DescribeMachine(), the compiler, the version of the source (`commit`,
 // or what git says about the folder it was compiled from) and the environment's
 // variables that change how MPI, memory and hvdlite behave.
 std::map<std::string, std::string> DescribeMachine(
@@ -136,13 +137,10 @@ std::map<std::string, std::string> DescribeMachine(
 // busy the links are, whatever the number of ranks.
 double AllreduceBusFactor(int ranks);
 
-// The cores that this thread may use, as "0" or "0,1" (hyperthreads count).
-std::string AllowedCpus();
-
-// Whether every rank may use one processor only (or the threads of one core),
-// and no two the same; `allowed` has each rank's AllowedCpus() and `node` its
-// host's name.
-bool BoundToOneCoreEach(const std::vector<std::string>& allowed,
+// Whether every rank may use the hardware threads of one core only, and no two
+// of the same; `cores` has each rank's cores, as FormatCpuList(), and `node`
+// its host's name.
+bool BoundToOneCoreEach(const std::vector<std::string>& cores,
                         const std::vector<std::string>& node);
 
 }  // namespace hvdlite::tools

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "bench/hvdlite_bench/mpi_world.h"
-#include "bench/hvdlite_bench/rounds.h"
 #include "bench/hvdlite_bench/torch_world.h"
 #include "support/flags.h"
 
@@ -86,11 +85,9 @@ Mode SubmitMode() {
             return [tensors](const Run& run) {
               const TorchWorld world(run);
               Results results = StartResults(run, world);
-              NearProbe probe(world.mpi().communicator());
-              std::vector<Plan> plans = {
-                  SubmitPlan(*tensors, world.mpi().communicator())};
-              RunRounds(plans, run.rounds, run.warmup, probe);
-              results.cases.push_back(plans[0].result);
+              results.cases =
+                  Measure(run, world.mpi(),
+                          {SubmitPlan(*tensors, world.mpi().communicator())});
               return Report(run, results, world.mpi().rank());
             };
           }};

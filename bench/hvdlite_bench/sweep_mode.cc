@@ -19,7 +19,6 @@
 #include "bench/hvdlite_bench/data_plane.h"
 #include "bench/hvdlite_bench/mode.h"
 #include "bench/hvdlite_bench/mpi_world.h"
-#include "bench/hvdlite_bench/rounds.h"
 #include "bench/hvdlite_bench/workloads.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
@@ -44,8 +43,6 @@ struct SweepFlags {
   int64_t spin_us = 50;
   // A file with another AllreduceTable than the built-in one; empty: none.
   std::string table;
-  int rounds = 10;
-  int warmup = 2;
 };
 
 // A data plane of hvdlite that is compared with MPI.
@@ -174,7 +171,8 @@ std::vector<Way> WaysThroughCopies(const MpiWorld& world,
 // sample begins with a run, not timed, whose result is checked.
 //
 // Collective. Throws std::runtime_error.
-void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
+void Sweep(const SweepFlags& flags, const Run& run, const MpiWorld& world,
+           Results& results) {
   Resources resources = {
       {},
       collective::FusionBuffer(flags.range.max_bytes),
@@ -222,9 +220,7 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
     }
     plans.push_back(std::move(plan));
   }
-  NearProbe probe(world.communicator());
-  RunRounds(plans, flags.rounds, flags.warmup, probe);
-  for (Plan& plan : plans) results.cases.push_back(std::move(plan.result));
+  results.cases = Measure(run, world, std::move(plans));
 }
 
 }  // namespace
@@ -262,10 +258,8 @@ Mode SweepMode() {
           (void)flags->range.Sizes();
           (void)TableOf(*flags);
           const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
-          flags->rounds = run.rounds;
-          flags->warmup = run.warmup;
           Results results = StartResults(run, world);
-          Sweep(*flags, world, results);
+          Sweep(*flags, run, world, results);
           return Report(run, results, world.rank());
         };
       }};

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -54,10 +53,6 @@ Cost RecordEvents(int events) {
   return cost;
 }
 
-void AddSample(Case& a_case, size_t contender, double value) {
-  a_case.contenders[contender].samples.push_back({value, 0, {}});
-}
-
 // Alone: what is measured is no communication.
 int RunTrace(int events, const Run& run) {
   init();
@@ -68,11 +63,7 @@ int RunTrace(int events, const Run& run) {
   if (mkdtemp(folder.data()) == nullptr) {
     throw std::runtime_error("no folder can be made: " + folder);
   }
-  Results results;
-  results.mode = run.mode;
-  results.ranks = size();
-  results.rounds = run.rounds;
-  results.machine = run.machine;
+  Results results = StartResults(run, size());
   Case a_case;
   a_case.name = "event";
   a_case.description = "CPU time per span, in bursts of 500";
@@ -82,16 +73,13 @@ int RunTrace(int events, const Run& run) {
     a_case.contenders.push_back({name, Role::kHvdlite, {}, ""});
   }
   for (int round = 0; round < run.rounds; ++round) {
-    const double none = std::numeric_limits<double>::quiet_NaN();
-    a_case.before_ns.push_back(none);
-    a_case.after_ns.push_back(none);
     const Cost off = RecordEvents(events);
     start_timeline(folder + "/trace.json");
     const Cost on = RecordEvents(events);
     stop_timeline();
-    AddSample(a_case, 0, on.of_thread / events);
-    AddSample(a_case, 1, (on.of_process - off.of_process) / events);
-    AddSample(a_case, 2, off.of_thread / events);
+    a_case.AddRound({on.of_thread / events,
+                     (on.of_process - off.of_process) / events,
+                     off.of_thread / events});
   }
   std::filesystem::remove_all(folder);
   results.cases = {a_case};

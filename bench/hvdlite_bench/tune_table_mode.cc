@@ -20,15 +20,16 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/environment.h"
 #include "bench/hvdlite_bench/data_plane.h"
 #include "bench/hvdlite_bench/mode.h"
 #include "bench/hvdlite_bench/mpi_world.h"
 #include "bench/hvdlite_bench/report.h"
-#include "bench/hvdlite_bench/rounds.h"
 #include "bench/hvdlite_bench/tuned_table.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "collective/shm/allreduce_table.h"
+#include "support/core_use.h"
 #include "support/input_error.h"
 #include "support/machine.h"
 #include "support/output_file.h"
@@ -56,23 +57,9 @@ struct TuneFlags {
 // When a process of this machine began, in the kernel's ticks; empty: there is
 // none, or nobody may know.
 std::string StartOfProcess(const std::string& pid) {
-  const std::string stat =
-      support::SystemFiles().Line("/proc/" + pid + "/stat").value_or("");
-  // The name in parentheses may have blanks; the 20th word after it.
-  const std::vector<std::string> words =
-      absl::StrSplit(stat.substr(stat.rfind(')') + 1), ' ', absl::SkipEmpty());
-  return words.size() > 19 ? words[19] : "";
-}
-
-// The first CPU of each core that this rank may use.
-std::vector<int> Cores() {
-  std::set<int> cores;
-  for (const int cpu : support::AllowedCpus()) {
-    const auto siblings = support::ParseCpuList(support::SiblingsOf(cpu));
-    const bool known = siblings.ok() && !siblings->empty();
-    cores.insert(known ? siblings->front() : cpu);
-  }
-  return {cores.begin(), cores.end()};
+  const auto process = support::ParseProcessStat(
+      support::SystemFiles().Line("/proc/" + pid + "/stat").value_or(""));
+  return process.has_value() ? absl::StrCat(process->start_ticks) : "";
 }
 
 // Collective. A rank's machine is the lowest rank whose process it sees, so
@@ -87,24 +74,17 @@ std::vector<RankPlace> PlacesOf(const MpiWorld& world) {
       machine = rank;
     }
   }
-  char host[MPI_MAX_PROCESSOR_NAME];
-  int length = 0;
-  MPI_Get_processor_name(host, &length);
   const std::vector<std::string> machines =
       world.Gather(std::to_string(machine));
-  const std::vector<std::string> hosts =
-      world.Gather(std::string(host, length));
-  const std::vector<std::string> cores =
-      world.Gather(support::FormatCpuList(Cores()));
+  const std::vector<std::string> hosts = world.Gather(base::HostName());
+  const std::vector<std::string> cores = world.Gather(OwnCores());
   std::vector<RankPlace> places(machines.size());
   for (size_t rank = 0; rank < places.size(); ++rank) {
     (void)absl::SimpleAtoi(machines[rank], &places[rank].machine);
     places[rank].host = hosts[rank];
     const auto list = support::ParseCpuList(cores[rank]);
     Check(list.status());
-    for (const int core : *list) {
-      places[rank].cores.push_back(std::to_string(core));
-    }
+    places[rank].cores = *list;
   }
   return places;
 }
@@ -208,11 +188,7 @@ std::vector<Case> MeasureCases(const std::vector<int64_t>& sizes,
     }
     plans.push_back(std::move(plan));
   }
-  NearProbe probe(world.communicator());
-  RunRounds(plans, run.rounds, run.warmup, probe);
-  std::vector<Case> cases;
-  for (Plan& plan : plans) cases.push_back(std::move(plan.result));
-  return cases;
+  return Measure(run, world, std::move(plans));
 }
 
 // Of all rounds, whatever the distance of the cores: within a round it is the
@@ -289,7 +265,7 @@ int Write(const TuneFlags& flags, const TableWorld& world,
   if (results.wrong() > 0) {
     PrintWrong(results, std::cout);
     std::cout << "# " << flags.output << " is not written" << std::endl;
-    return 1;
+    return results.exit_code();
   }
   const std::string section =
       TableSection(world, candidates, sizes, chosen, header);
@@ -307,8 +283,7 @@ int RunTuneTable(const TuneFlags& flags, bool overwrite, const Run& run) {
                              {"--output", flags.output, /*may_exist=*/true}},
                             overwrite);
     (void)Merged(flags.output, table_world, "");
-    const auto has_section = HasSection(TextOf(flags.output), table_world);
-    if (!overwrite && has_section.ok() && *has_section) {
+    if (!overwrite && HasSection(TextOf(flags.output), table_world)) {
       throw support::InputError(absl::StrCat(
           "cannot write '", flags.output,
           "' (--output): it has rows for this world already; --overwrite "
@@ -329,7 +304,7 @@ int RunTuneTable(const TuneFlags& flags, bool overwrite, const Run& run) {
     if (run.details) PrintDetails(results, std::cout);
     exit_code = Write(flags, table_world, candidates, results,
                       Header(results, table_world, places));
-    if (!run.json.empty()) WriteJson(results, run.json);
+    if (!run.json.empty()) support::WriteFile(run.json, ToJson(results));
   }
   return exit_code;
 }

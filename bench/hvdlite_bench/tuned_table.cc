@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -279,24 +280,16 @@ absl::StatusOr<std::string> WithSection(absl::string_view table,
   return result;
 }
 
-absl::StatusOr<bool> HasSection(absl::string_view table,
-                                const TableWorld& world) {
-  const auto rows_of = [](absl::string_view text) {
-    int64_t rows = 0;
-    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-      const absl::string_view row = absl::StripAsciiWhitespace(line);
-      if (!row.empty() && row.front() != '#') ++rows;
-    }
-    return rows;
-  };
-  HVDLITE_ASSIGN_OR_RETURN(const std::string others,
-                           WithSection(table, world, ""));
-  return rows_of(others) < rows_of(table);
+bool HasSection(absl::string_view table, const TableWorld& world) {
+  return absl::c_any_of(absl::StrSplit(table, '\n'),
+                        [&](absl::string_view line) {
+                          return KindOf(line, world) == LineKind::kRowOfWorld;
+                        });
 }
 
 std::string DescribePlaces(const std::vector<RankPlace>& places) {
   std::vector<std::string> hosts;
-  std::map<int, std::set<std::string>> cores_of_machine;
+  std::map<int, std::set<int>> cores_of_machine;
   std::map<int, size_t> ranks_of_machine;
   for (const RankPlace& place : places) {
     if (std::find(hosts.begin(), hosts.end(), place.host) == hosts.end()) {

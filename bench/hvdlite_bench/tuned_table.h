@@ -82,16 +82,15 @@ absl::StatusOr<std::string> WithSection(absl::string_view table,
                                         absl::string_view section);
 
 // Whether `table`, the text of a table or nothing, has rows for exactly this
-// world. InvalidArgument if it is none.
-absl::StatusOr<bool> HasSection(absl::string_view table,
-                                const TableWorld& world);
+// world.
+bool HasSection(absl::string_view table, const TableWorld& world);
 
 // Where a rank runs. Hosts that share a machine (dev/testbed) share its
 // cores.
 struct RankPlace {
   int machine = 0;
   std::string host;
-  std::vector<std::string> cores;  // that it may use
+  std::vector<int> cores;  // that it may use
 };
 
 // "3 ranks, 1 host (node7), 2 cores, oversubscribed": the latter where a

@@ -214,31 +214,30 @@ TEST(WithSectionTest, WhatIsNoTableIsAnErrorThatNamesTheLine) {
 }
 
 TEST(DescribePlacesTest, TellsMoreRanksThanCores) {
-  EXPECT_EQ(DescribePlaces({{0, "a", {"0"}}, {0, "a", {"1"}}}),
+  EXPECT_EQ(DescribePlaces({{0, "a", {0}}, {0, "a", {1}}}),
             "2 ranks, 1 host (a), 2 cores");
   EXPECT_EQ(
-      DescribePlaces(
-          {{0, "a", {"0", "1"}}, {0, "a", {"0", "1"}}, {0, "a", {"0", "1"}}}),
+      DescribePlaces({{0, "a", {0, 1}}, {0, "a", {0, 1}}, {0, "a", {0, 1}}}),
       "3 ranks, 1 host (a), 2 cores, oversubscribed");
-  EXPECT_EQ(DescribePlaces({{0, "a", {"0"}}, {0, "a", {"0"}}}),
+  EXPECT_EQ(DescribePlaces({{0, "a", {0}}, {0, "a", {0}}}),
             "2 ranks, 1 host (a), 1 core, oversubscribed");
 }
 
 TEST(DescribePlacesTest, HostsOfOneMachineShareItsCores) {
-  EXPECT_EQ(DescribePlaces({{0, "a", {"0", "1"}},
-                            {0, "a", {"0", "1"}},
-                            {0, "b", {"0", "1"}},
-                            {0, "b", {"0", "1"}}}),
+  EXPECT_EQ(DescribePlaces({{0, "a", {0, 1}},
+                            {0, "a", {0, 1}},
+                            {0, "b", {0, 1}},
+                            {0, "b", {0, 1}}}),
             "4 ranks, 2 hosts (a, b) on 1 machine, 2 cores, oversubscribed");
-  EXPECT_EQ(DescribePlaces({{0, "a", {"0", "1"}},
-                            {0, "a", {"0", "1"}},
-                            {2, "b", {"0", "1"}},
-                            {2, "b", {"0", "1"}}}),
+  EXPECT_EQ(DescribePlaces({{0, "a", {0, 1}},
+                            {0, "a", {0, 1}},
+                            {2, "b", {0, 1}},
+                            {2, "b", {0, 1}}}),
             "4 ranks, 2 hosts (a, b), 4 cores");
 }
 
 TEST(DescribeOthersTest, OfEachMachineWhatItsRanksDidNotTake) {
-  const std::vector<RankPlace> two = {{0, "a", {"0"}}, {0, "a", {"1"}}};
+  const std::vector<RankPlace> two = {{0, "a", {0}}, {0, "a", {1}}};
   const auto rank = [](double process, double machine) {
     return RankWork{
         .seconds = 10, .process = process, .machine = machine, .cpus = 2};
@@ -249,7 +248,7 @@ TEST(DescribeOthersTest, OfEachMachineWhatItsRanksDidNotTake) {
             "0.40 of 2 CPUs: busy");
   EXPECT_EQ(DescribeOthers(two, {rank(5, 0), rank(10, 0)}), "");
   // The busier one of two machines.
-  EXPECT_EQ(DescribeOthers({{0, "a", {"0"}}, {1, "b", {"0"}}},
+  EXPECT_EQ(DescribeOthers({{0, "a", {0}}, {1, "b", {0}}},
                            {rank(10, 10), rank(10, 15)}),
             "0.50 of 2 CPUs: busy");
 }

@@ -33,7 +33,7 @@ void PlaceThreads(FuzzInput& input) {
   const auto cores = doctor::CoresOfThreads(
       environment, 8, {0, 1, 2, 3, 64, 65}, [](int cpu) { return cpu % 64; });
   FUZZ_CHECK(cores.empty() || cores.size() == 8);
-  doctor::PlacesAreOutside(environment, {0, 1});
+  doctor::PlacesOutside(environment, {0, 1});
 }
 
 // Each file is its path, a line, and its text up to a byte 0. None lies
@@ -62,7 +62,7 @@ void ReadFiles(FuzzInput& input) {
   const doctor::NumaFacts numa = doctor::GatherNuma(files, {0, 1});
   FUZZ_CHECK(numa.used_nodes.size() <= static_cast<size_t>(numa.nodes));
   doctor::JudgeNuma(numa);
-  FUZZ_CHECK(doctor::CoreOfCpu(files, 1) >= 0);
+  FUZZ_CHECK(support::CoreOf(1, files) >= 0);
   const support::ProcessTimes times = support::ReadProcessTimes(files);
   doctor::CompetitorOn(0, {}, times, 1);
   doctor::CompetitorOn(0, times, times, 1);

@@ -34,12 +34,14 @@ std::vector<std::string> ColoursOf(const std::string& svg) {
   return colours;
 }
 
+// Of a chart of these.
+std::string SvgOf(std::vector<Curve> curves) {
+  return ChartSvg({.title = "t", .x_label = "x", .curves = std::move(curves)});
+}
+
 TEST(ChartTest, NoTwoCurvesHaveTheSameColour) {
-  Chart chart = {.title = "t", .x_label = "x", .curves = {}};
-  for (int i = 0; i < 40; ++i) {
-    chart.curves.push_back({.name = "c" + std::to_string(i), .values = {1, 2}});
-  }
-  const std::vector<std::string> colours = ColoursOf(ChartSvg(chart));
+  const std::vector<std::string> colours =
+      ColoursOf(SvgOf(std::vector<Curve>(40, {.name = "c", .values = {1, 2}})));
   EXPECT_THAT(colours, SizeIs(40));
   EXPECT_THAT(std::set<std::string>(colours.begin(), colours.end()),
               SizeIs(40));
@@ -173,10 +175,7 @@ TEST(ChartTest, LabelsAndNamesStandInsideThePictureAndBelowTheCurves) {
 }
 
 TEST(ChartTest, ASingleCurveNeedsNoName) {
-  EXPECT_THAT(
-      TextsOf(ChartSvg(
-          {.title = "t", .x_label = "x", .curves = {{"only", {1, 2}}}})),
-      Not(Contains("only")));
+  EXPECT_THAT(TextsOf(SvgOf({{"only", {1, 2}}})), Not(Contains("only")));
 }
 
 TEST(ChartTest, LabelsThatHaveNoRoomAreLeftOut) {
@@ -185,8 +184,7 @@ TEST(ChartTest, LabelsThatHaveNoRoomAreLeftOut) {
     curve.values.push_back(n);
     curve.x.push_back(n);
   }
-  const std::vector<std::string> texts =
-      TextsOf(ChartSvg({.title = "t", .x_label = "x", .curves = {curve}}));
+  const std::vector<std::string> texts = TextsOf(SvgOf({curve}));
   EXPECT_LT(texts.size(), 60u);
   EXPECT_THAT(texts, Contains("100"));
 }
@@ -204,32 +202,24 @@ TEST(ChartTest, IntervalsAreNumberedByWholeNumbers) {
 }
 
 TEST(ChartTest, ValuesThatAreNotFiniteAreLeftOut) {
-  const std::string svg = ChartSvg(
-      {.title = "t", .x_label = "epoch", .curves = {{"train", {3, NAN, 1}}}});
+  const std::string svg = SvgOf({{"train", {3, NAN, 1}}});
   EXPECT_THAT(PointsOf(svg), SizeIs(2));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
 TEST(ChartTest, OneValueOrNoneIsDrawnToo) {
-  EXPECT_THAT(PointsOf(ChartSvg(
-                  {.title = "a", .x_label = "x", .curves = {{"c", {7}}}})),
-              SizeIs(1));
-  const std::string empty =
-      ChartSvg({.title = "a", .x_label = "x", .curves = {{"c", {}}}});
+  EXPECT_THAT(PointsOf(SvgOf({{"c", {7}}})), SizeIs(1));
+  const std::string empty = SvgOf({{"c", {}}});
   EXPECT_THAT(empty, HasSubstr("points=\"\""));
   EXPECT_THAT(empty, Not(HasSubstr("nan")));
   // Numbers so near that no axis lies between.
-  EXPECT_THAT(ChartSvg({.title = "a",
-                        .x_label = "x",
-                        .curves = {{"c", {1e16, 1e16 + 2}}, {"d", {5e-324}}}}),
+  EXPECT_THAT(SvgOf({{"c", {1e16, 1e16 + 2}}, {"d", {5e-324}}}),
               Not(HasSubstr("nan")));
 }
 
 TEST(ChartTest, ValuesStandWhereTheirXSays) {
-  const std::string svg = ChartSvg(
-      {.title = "t",
-       .x_label = "ranks",
-       .curves = {{.name = "c", .values = {1, 2, 3}, .x = {1, 2, 5}}}});
+  const std::string svg =
+      SvgOf({{.name = "c", .values = {1, 2, 3}, .x = {1, 2, 5}}});
   const std::vector<Point> points = PointsOf(svg);
   ASSERT_THAT(points, SizeIs(3));
   EXPECT_NEAR((points[1].x - points[0].x) * 4, points[2].x - points[0].x, 0.5);
@@ -250,13 +240,11 @@ TEST(ChartTest, DoublingIsTheSameDistanceOnLogarithmicAxes) {
 }
 
 TEST(ChartTest, ErrorBarsAreDrawnAndFitIntoThePicture) {
-  const std::string svg = ChartSvg({.title = "t",
-                                    .x_label = "ranks",
-                                    .curves = {{.name = "c",
-                                                .values = {2, 3},
-                                                .x = {1, 2},
-                                                .low = {1, NAN},
-                                                .high = {5, NAN}}}});
+  const std::string svg = SvgOf({{.name = "c",
+                                  .values = {2, 3},
+                                  .x = {1, 2},
+                                  .low = {1, NAN},
+                                  .high = {5, NAN}}});
   std::smatch bar;
   ASSERT_TRUE(std::regex_search(
       svg, bar,
@@ -268,10 +256,8 @@ TEST(ChartTest, ErrorBarsAreDrawnAndFitIntoThePicture) {
 }
 
 TEST(ChartTest, DashedCurvesHaveNoDots) {
-  const std::string svg = ChartSvg(
-      {.title = "t",
-       .x_label = "ranks",
-       .curves = {{.name = "ideal", .values = {1, 2}, .dashed = true}}});
+  const std::string svg =
+      SvgOf({{.name = "ideal", .values = {1, 2}, .dashed = true}});
   EXPECT_THAT(svg, HasSubstr("stroke-dasharray"));
   EXPECT_THAT(svg, Not(HasSubstr("<circle")));
 }

@@ -35,8 +35,6 @@ std::string Stat(const std::string& name, int64_t ticks, int cpu,
 
 class CoreUseTest : public ::testing::Test {
  protected:
-  SystemFiles files() const { return SystemFiles(tree_.root()); }
-
   // Seconds since the start, of CPUs 0, 1, ...
   void SetCpus(const std::vector<CpuTimes>& cpus) {
     std::vector<std::string> lines = {"cpu  1 1 1 1 1 1 1 1 0 0"};
@@ -73,7 +71,7 @@ TEST_F(CoreUseTest, TimesAreReadOfEveryCpu) {
       "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 200 300 400 500 600 700 300 "
       "7 7\ncpu10 1 2 3 x 5 6 7 800 0 0\ncpu11 1 2 3\ncpufreq 1 1 1 1 1 "
       "1 1 1 1");
-  const std::map<int, CpuTimes> cpus = ReadCpuTimes(files());
+  const std::map<int, CpuTimes> cpus = ReadCpuTimes(tree_.files());
   ASSERT_THAT(cpus, SizeIs(1));
   const double second = static_cast<double>(Ticks(1));
   EXPECT_DOUBLE_EQ(cpus.at(0).busy, 1900 / second);
@@ -83,7 +81,7 @@ TEST_F(CoreUseTest, TimesAreReadOfEveryCpu) {
 }
 
 TEST_F(CoreUseTest, SharesAreThoseOfTheTimeBetweenTwoLooks) {
-  CoreWatch watch(files());
+  CoreWatch watch(tree_.files());
   SetCpus({{.busy = 100, .idle = 50}, {.busy = 7, .iowait = 1, .idle = 3}});
   const CoreLook first = watch.Look(0);
   SetCpus({{.busy = 110, .idle = 50},
@@ -101,7 +99,7 @@ TEST_F(CoreUseTest, SharesAreThoseOfTheTimeBetweenTwoLooks) {
 }
 
 TEST_F(CoreUseTest, ACoreIsAsBusyAsItsBusiestHardwareThread) {
-  CoreWatch watch(files());
+  CoreWatch watch(tree_.files());
   SetCpus({{}, {}, {}, {}});
   const CoreLook first = watch.Look(0);
   SetCpus(
@@ -112,7 +110,7 @@ TEST_F(CoreUseTest, ACoreIsAsBusyAsItsBusiestHardwareThread) {
 }
 
 TEST_F(CoreUseTest, ThreadsCountWhereTheyRanAndOnlyWhatTheyDidMeanwhile) {
-  CoreWatch watch(files());
+  CoreWatch watch(tree_.files());
   SetCpus({{}, {}});
   SetProcess(100, "trainer", {{1000, 0}, {1000, 1}});
   SetProcess(200, "sleeper", {{500, 0}});
@@ -133,7 +131,7 @@ TEST_F(CoreUseTest, ThreadsCountWhereTheyRanAndOnlyWhatTheyDidMeanwhile) {
 }
 
 TEST_F(CoreUseTest, WhatAProcessDidBeforeTheFirstOfTheTwoLooksIsNotCounted) {
-  CoreWatch watch(files());
+  CoreWatch watch(tree_.files());
   SetCpus({{}});
   SetProcess(100, "trainer", {{0.3, 0}});
   watch.Look(0);
@@ -147,7 +145,7 @@ TEST_F(CoreUseTest, WhatAProcessDidBeforeTheFirstOfTheTwoLooksIsNotCounted) {
 }
 
 TEST_F(CoreUseTest, OneThatHasEndedKeepsItsTimeUnlessThatIsLittle) {
-  CoreWatch watch(files());
+  CoreWatch watch(tree_.files());
   SetCpus({{}});
   const CoreLook first = watch.Look(0);
   SetProcess(100, "trainer", {{4, 0}});
@@ -179,6 +177,8 @@ TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
   EXPECT_EQ(time->ticks, 100);
   EXPECT_EQ(time->threads, 2);
   EXPECT_EQ(time->cpu, 5);
+  EXPECT_EQ(time->parent, 1);
+  EXPECT_EQ(time->start_ticks, 5);
   EXPECT_FALSE(ParseProcessStat("12 (x) R 1").has_value());
   EXPECT_FALSE(ParseProcessStat("").has_value());
   const std::string most = "9223372036854775807";
@@ -192,7 +192,7 @@ TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
 TEST_F(CoreUseTest, ReadsTheTimeOfEveryProcess) {
   SetProcess(12, "x", {{1, 0}});
   tree_.Write("/proc/meminfo", "MemTotal: 1");
-  const ProcessTimes times = ReadProcessTimes(files());
+  const ProcessTimes times = ReadProcessTimes(tree_.files());
   ASSERT_EQ(times.size(), 1U);
   EXPECT_EQ(times.at(12).name, "x");
 }

@@ -11,7 +11,7 @@
 #include "base/environment.h"
 #include "support/child_process.h"
 #include "support/processor.h"
-#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/fakes/machine_files.h"
 
 namespace hvdlite::support {
 namespace {
@@ -34,17 +34,19 @@ TEST(SystemFilesTest, WhatCannotBeReadIsNothing) {
 }
 
 TEST(MachineTest, HardwareThreadsOfACoreAreOneCore) {
-  const auto siblings = [](int cpu) {
-    return absl::StrCat(cpu % 2, ",", cpu % 2 + 2);
-  };
-  EXPECT_EQ(CountCores({0, 1, 2, 3}, siblings), 2);
-  EXPECT_EQ(CountCores({0, 2}, siblings), 1);
+  testing::MachineFiles tree;
+  for (int cpu = 0; cpu < 4; ++cpu) {
+    tree.Write(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
+                            "/topology/thread_siblings_list"),
+               absl::StrCat(cpu % 2, ",", cpu % 2 + 2));
+  }
+  EXPECT_EQ(CoresOf({3, 2, 1, 0}, tree.files()), (std::vector<int>{0, 1}));
   // Where nobody knows, each counts.
-  EXPECT_EQ(CountCores({0, 2}, [](int) { return ""; }), 2);
+  EXPECT_EQ(CoresOf({5, 7}, tree.files()), (std::vector<int>{5, 7}));
 }
 
 TEST(MachineTest, IsDescribedInWords) {
-  doctor::FileTree tree;
+  testing::MachineFiles tree;
   tree.Write("/proc/cpuinfo", "model name\t: Xeon\n");
   tree.Write("/proc/meminfo", "MemTotal:  8388608 kB\n");
   const auto words = DescribeMachine(tree.files());
@@ -56,7 +58,7 @@ TEST(MachineTest, IsDescribedInWords) {
 }
 
 TEST(MachineTest, AllItsCoresAreDescribedAndWhatThisProcessMayUseOfThem) {
-  doctor::FileTree tree;
+  testing::MachineFiles tree;
   const auto cores = [&] {
     const auto words = DescribeMachine(tree.files());
     return std::map<std::string, std::string>(words.begin(), words.end())
@@ -91,7 +93,7 @@ TEST(MachineTest, AllItsCoresAreDescribedAndWhatThisProcessMayUseOfThem) {
 }
 
 TEST(MachineTest, CpuTimeIsWhatAllProgramsTakeButIdling) {
-  doctor::FileTree tree;
+  testing::MachineFiles tree;
   EXPECT_EQ(CpuSecondsNow(tree.files()).machine, 0);
   // user nice system idle iowait irq softirq steal guest
   tree.Write("/proc/stat", "cpu  100 200 300 9999 9999 100 200 100 77 0\n");
@@ -111,7 +113,7 @@ TEST(MachineTest, CpuTimeIsWhatAllProgramsTakeButIdling) {
 }
 
 TEST(MachineTest, FilesTellProcessorSocketsAndNodes) {
-  doctor::FileTree tree;
+  testing::MachineFiles tree;
   tree.Write("/proc/cpuinfo", "model name\t: Xeon\nflags\t\t: fma avx2\n");
   tree.Write("/sys/devices/system/node/node0/cpulist", "0-3");
   tree.Write("/sys/devices/system/node/node1/cpulist", "");  // memory alone
@@ -129,7 +131,7 @@ TEST(MachineTest, FilesTellProcessorSocketsAndNodes) {
 }
 
 TEST(MachineTest, AnA64fxIsKnownByItsNumbers) {
-  doctor::FileTree tree;
+  testing::MachineFiles tree;
   tree.Write(
       "/proc/cpuinfo",
       "Features\t: fp sve\nCPU implementer\t: 0x46\nCPU part\t: 0x001\n");

@@ -36,7 +36,8 @@ Seen RunShell(const std::string& script,
               ProcessOptions options = {.command = {},
                                         .environment = {"A=value"}}) {
   base::Pipe output = base::MakePipe().value();
-  options.command = {"sh", "-c", script};
+  if (options.command.empty()) options.command = {"sh"};
+  options.command.insert(options.command.end(), {"-c", script});
   options.output = output.writer.get();
   const absl::StatusOr<pid_t> child = StartProcess(options);
   EXPECT_TRUE(child.ok()) << child.status();
@@ -59,24 +60,17 @@ TEST(ProcessTest, ASignalsEndIs128AndItsNumber) {
 }
 
 TEST(ProcessTest, TheFileMayHaveAnotherNameThanTheProgram) {
-  ProcessOptions options = {.command = {}, .environment = {}};
-  options.program = "/bin/sh";
-  base::Pipe output = base::MakePipe().value();
-  options.command = {"another name", "-c", "echo $0"};
-  options.output = output.writer.get();
-  const absl::StatusOr<pid_t> child = StartProcess(options);
-  ASSERT_TRUE(child.ok()) << child.status();
-  output.writer = base::Descriptor();
-  EXPECT_EQ(ReadAll(output.reader.get()), "another name\n");
-  EXPECT_EQ(WaitForExit(*child), 0);
+  EXPECT_EQ(RunShell("echo $0", {.command = {"another name"},
+                                 .environment = {},
+                                 .program = "/bin/sh"})
+                .output,
+            "another name\n");
 }
 
 TEST(ProcessTest, OwnGroupsNumberIsTheProcesss) {
-  ProcessOptions options = {.command = {}, .environment = {}};
-  options.own_group = true;
   EXPECT_EQ(RunShell("read id name state parent group rest < /proc/$$/stat; "
                      "test $group = $$",
-                     options)
+                     {.command = {}, .environment = {}, .own_group = true})
                 .exit_code,
             0);
 }
@@ -196,10 +190,10 @@ class SignalPipeTest : public ::testing::Test {
 TEST_F(SignalPipeTest, CatchesSignalsWhileItLives) {
   SignalPipe signals;
   EXPECT_EQ(signals.Next(), std::nullopt);
-  raise(SIGTERM);
-  raise(SIGINT);
-  EXPECT_EQ(signals.Next(), SIGTERM);
-  EXPECT_EQ(signals.Next(), SIGINT);
+  for (const int number : {SIGTERM, SIGINT, SIGQUIT, SIGHUP}) {
+    raise(number);
+    EXPECT_EQ(signals.Next(), number);
+  }
   EXPECT_EQ(signals.Next(), std::nullopt);
 }
 

@@ -17,17 +17,13 @@ TEST(QuantileTest, LiesBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 1), 10);
   EXPECT_DOUBLE_EQ(Quantile({0, 100}, 0.99), 99);
   EXPECT_DOUBLE_EQ(Quantile({7}, 0.99), 7);
+  EXPECT_EQ(Median({4, 1, 3, 2}), 2.5);
 }
 
 TEST(QuantileTest, AgreesWithNumpysPercentile) {
   EXPECT_DOUBLE_EQ(Quantile({40, 15, 50, 20, 35}, 0.4), 29);
   EXPECT_DOUBLE_EQ(Quantile({40, 15, 50, 20, 35}, 0.8), 42);
   EXPECT_DOUBLE_EQ(Quantile({40, 15, 50, 20, 35}, 0.9), 46);
-}
-
-TEST(MedianTest, IsTheMiddleOrTheMeanOfTheTwoInTheMiddle) {
-  EXPECT_EQ(Median({3, 1, 2}), 2);
-  EXPECT_EQ(Median({4, 1, 3, 2}), 2.5);
 }
 
 TEST(QuantileTest, NoSamplesAreAnError) {
@@ -51,6 +47,14 @@ TEST(SampleStatisticsTest, StatisticsHaveThePopulationsStandardDeviation) {
   EXPECT_EQ(statistics.min, 2);
   EXPECT_EQ(statistics.sd, 2);
   EXPECT_EQ(statistics.range(), 7);
+}
+
+TEST(SampleStatisticsTest, IntervalIsStudentsAroundTheMean) {
+  // Standard deviation 1, so that its error is 1 / sqrt(3).
+  const Summary three = Summarise({1, 2, 3});
+  EXPECT_NEAR(three.high, 2 + 4.303 / std::sqrt(3.0), 1e-3);
+  EXPECT_NEAR(three.low, 2 - 4.303 / std::sqrt(3.0), 1e-3);
+  EXPECT_TRUE(std::isinf(Summarise({5}).high)) << "tells nothing of the spread";
 }
 
 TEST(SampleStatisticsTest, StandardDeviationOfCloseLargeValuesIsExact) {
@@ -83,6 +87,19 @@ TEST(BootstrapTest, IsTheSameForTheSameSeed) {
   EXPECT_FALSE(MedianInterval({1}, 3).has_value());
 }
 
+// Values around 1, by logarithms that are nearly normal.
+std::vector<double> Draw(size_t count, std::mt19937_64& random) {
+  std::vector<double> values(count);
+  for (double& value : values) {
+    double sum = 0;  // of twelve uniform ones
+    for (int i = 0; i < 12; ++i) {
+      sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
+    }
+    value = std::exp(0.05 * (sum - 6));
+  }
+  return values;
+}
+
 // How often intervals hold the truth: a plain percentile interval of five
 // pairs holds it in about 84 % of cases.
 TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
@@ -90,15 +107,7 @@ TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
   constexpr int kTrials = 400;
   int held = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    std::vector<double> ratios(5);
-    for (double& ratio : ratios) {
-      double sum = 0;  // of twelve uniform ones: nearly normal
-      for (int i = 0; i < 12; ++i) {
-        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
-      }
-      ratio = std::exp(0.05 * (sum - 6));
-    }
-    const Interval interval = *EstimateRatio({ratios}, 1).interval;
+    const Interval interval = *EstimateRatio({Draw(5, random)}, 1).interval;
     held += interval.low <= 1 && 1 <= interval.high;
   }
   EXPECT_GE(held, 0.92 * kTrials);
@@ -107,22 +116,12 @@ TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
 
 TEST(BootstrapTest, IntervalsOfTwoMediansHoldTheTruthAsOftenAsTheySay) {
   std::mt19937_64 random(7);
-  const auto draw = [&](size_t count) {
-    std::vector<double> values(count);
-    for (double& value : values) {
-      double sum = 0;
-      for (int i = 0; i < 12; ++i) {
-        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
-      }
-      value = std::exp(0.05 * (sum - 6));
-    }
-    return values;
-  };
   for (const auto& [few, more] : {std::pair(2, 2), {2, 8}, {3, 3}, {5, 5}}) {
     constexpr int kTrials = 200;
     int held = 0;
     for (int trial = 0; trial < kTrials; ++trial) {
-      const Interval interval = *MedianRatioInterval(draw(more), draw(few), 1);
+      const Interval interval =
+          *MedianRatioInterval(Draw(more, random), Draw(few, random), 1);
       held += interval.low <= 1 && 1 <= interval.high;
     }
     EXPECT_GE(held, 0.89 * kTrials) << few << " and " << more;

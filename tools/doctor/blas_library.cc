@@ -1,12 +1,6 @@
 #include "tools/doctor/blas_library.h"
 
 #include <dlfcn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstdlib>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -104,31 +98,6 @@ std::vector<std::string> BlasCandidates(
                   "libmkl_rt.so.2"};
   }
   return candidates;
-}
-
-std::string OwnOpenBlasCore(const std::vector<std::string>& candidates) {
-  std::array<int, 2> ends = {};
-  if (pipe(ends.data()) != 0) return "";
-  const pid_t child = fork();
-  if (child == 0) {
-    unsetenv("OPENBLAS_CORETYPE");
-    const std::string core = LoadBlas(candidates).facts.core;
-    // So short a text is written whole.
-    const bool told = write(ends[1], core.data(), core.size()) >= 0;
-    _exit(told ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string core;
-  std::array<char, 64> piece = {};
-  while (child > 0) {
-    const ssize_t count = read(ends[0], piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    core.append(piece.data(), static_cast<size_t>(count));
-  }
-  close(ends[0]);
-  if (child > 0) waitpid(child, nullptr, 0);
-  return core;
 }
 
 LoadedBlas LoadBlas(const std::vector<std::string>& candidates) {

@@ -13,8 +13,8 @@ struct BlasFacts {
   std::string kind = "";  // "OpenBLAS", "MKL", ..., "reference", "unknown"
   std::string version = "";
   std::string core = "";  // whose kernels OpenBLAS chose: "Haswell"
-  // What it would choose if OPENBLAS_CORETYPE were not set; empty: that is not
-  // set, or not known.
+  // support::OwnOpenBlasCore(); empty: OPENBLAS_CORETYPE is not set, or that is
+  // not known.
   std::string own_core = "";
   std::string threads = "";  // of OpenBLAS: "none", "pthreads", "OpenMP"
   // Core types with kernels for Arm's SVE that OpenBLAS has.
@@ -40,11 +40,6 @@ struct LoadedBlas {
 // linker finds it.
 std::vector<std::string> BlasCandidates(
     const std::vector<support::Library>& libraries);
-
-// What OpenBLAS, if the first of `candidates` that can be loaded is that,
-// chooses without OPENBLAS_CORETYPE; empty if it is another. A copy of this
-// process finds out: to be called while it has one thread.
-std::string OwnOpenBlasCore(const std::vector<std::string>& candidates);
 
 // Loads the first that can be; it stays loaded.
 LoadedBlas LoadBlas(const std::vector<std::string>& candidates);

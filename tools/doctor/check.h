@@ -27,7 +27,7 @@ enum class Verdict {
 
 // One verdict about the machine, the environment or the world.
 struct Finding {
-  std::string check;  // the name that --check takes
+  std::string check = "";  // its name, which RunChecks() writes
   Verdict verdict = Verdict::kOk;
   std::string seen;  // what was seen, where
   std::string remedy =
@@ -61,17 +61,18 @@ struct Session {
   std::optional<MpiFacts> mpi = std::nullopt;  // nullopt: MPI is not used
 };
 
-// A file in checks/ that ends with one, `Check NameCheck()`, is listed in
-// doctor.cc.
+// Collective: all ranks run the same checks in the same order. What a rank
+// finds about itself it returns; what is found by comparing ranks rank 0
+// returns, with their numbers. Errors of the communicator are returned as they
+// are.
+using CheckFunction = absl::StatusOr<Findings>(Session& session);
+
+// A row of the table in doctor.cc.
 struct Check {
-  std::string name;
-  std::string sees;  // for help texts
-  bool slow;         // measures; left out by --skip-slow
-  // Collective: all ranks run the same checks in the same order. What a rank
-  // finds about itself it returns; what is found by comparing ranks rank 0
-  // returns, with their numbers. Errors of the communicator are returned as
-  // they are.
-  absl::StatusOr<Findings> (*run)(Session& session);
+  std::string name;    // that --check takes
+  std::string sees;    // for help texts
+  CheckFunction* run;  // the end of a file in checks/
+  bool slow = false;   // measures; left out by --skip-slow
 };
 
 // 0, 1, ..., size - 1.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "support/command_line.h"
+#include "support/input_error.h"
 #include "support/output_file.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/doctor.h"
@@ -26,16 +27,7 @@ std::string Footer() {
   return text;
 }
 
-}  // namespace
-
-std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
-  CLI::App app(
-      "Looks for what makes training slow on this machine, and says what mends "
-      "it. Alone it looks at this host; under mpirun or hvdliterun at all "
-      "ranks, with the settings that a trainer would have in its place.",
-      "hvdlite_doctor");
-  support::AddVersion(app);
-  Flags flags;
+void AddFlags(CLI::App& app, Flags& flags) {
   std::vector<std::string> names;
   for (const Check& check : AllChecks()) names.push_back(check.name);
   app.add_option("--check", flags.checks, "Run this check; repeatable")
@@ -54,22 +46,26 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
                  "Check nothing, but watch this host's cores for so many "
                  "seconds: how busy each is, and with which processes")
       ->check(CLI::Range(0.1, 86400.0))
-      ->excludes(json);
+      ->excludes(json)
+      ->default_str("");
   app.footer(Footer());
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return support::EndOfParsing(app, error);
-  }
-  if (ChosenChecks(flags.checks, flags.skip_slow).empty()) {
-    return EarlyEnd{
-        .text = absl::StrCat(
+}
+
+}  // namespace
+
+support::CommandLine<Flags> ParseFlags(int argc, const char* const* argv) {
+  return support::ParseFlags<Flags>(
+      "hvdlite_doctor",
+      "Looks for what makes training slow on this machine, and says what mends "
+      "it. Alone it looks at this host; under mpirun or hvdliterun at all "
+      "ranks, with the settings that a trainer would have in its place.",
+      argc, argv, AddFlags, [](const Flags& flags) {
+        if (!ChosenChecks(flags.checks, flags.skip_slow).empty()) return;
+        throw support::InputError(absl::StrCat(
             "nothing is left to check: ", absl::StrJoin(flags.checks, ", "),
-            " measures, and --skip-slow leaves that out; remove "
-            "one of the two flags\n"),
-        .exit_code = 2};
-  }
-  return flags;
+            " measures, and --skip-slow leaves that out; remove one of the two "
+            "flags"));
+      });
 }
 
 }  // namespace hvdlite::doctor

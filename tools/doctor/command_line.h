@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "support/command_line.h"
@@ -19,8 +18,6 @@ struct Flags {
   bool overwrite = false;    // the file
 };
 
-using support::EarlyEnd;
-
-std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv);
+support::CommandLine<Flags> ParseFlags(int argc, const char* const* argv);
 
 }  // namespace hvdlite::doctor

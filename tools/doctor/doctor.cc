@@ -4,44 +4,57 @@
 
 #include "absl/algorithm/container.h"
 #include "base/status_macros.h"
-#include "collective/communicator.h"
+#include "tools/doctor/checks/gather_facts.h"
 #include "tools/doctor/report.h"
-
-// In the order in which they run and are listed; each is a function in checks/,
-// in the file of its name.
-#define HVDLITE_CHECKS(ROW)  \
-  ROW(BlasCheck)             \
-  ROW(OpenMpCheck)           \
-  ROW(LibTorchCheck)         \
-  ROW(VariablesCheck)        \
-  ROW(OversubscriptionCheck) \
-  ROW(SmtCheck)              \
-  ROW(NumaCheck)             \
-  ROW(HugePagesCheck)        \
-  ROW(FrequencyCheck)        \
-  ROW(MpiCheck)              \
-  ROW(SharedMemoryCheck)     \
-  ROW(TransportsCheck)       \
-  ROW(UcxCheck)              \
-  ROW(LimitsCheck)           \
-  ROW(AllocatorCheck)        \
-  ROW(MemoryReturnCheck)     \
-  ROW(VersionsCheck)         \
-  ROW(ClocksCheck)           \
-  ROW(SlowCoreCheck)         \
-  ROW(BlasSpeedCheck)        \
-  ROW(MemoryBandwidthCheck)  \
-  ROW(LinksCheck)
-#define HVDLITE_DECLARED(NAME) Check NAME();
-#define HVDLITE_MADE(NAME) NAME(),
 
 namespace hvdlite::doctor {
 
-HVDLITE_CHECKS(HVDLITE_DECLARED)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, check, verdict, seen, remedy, ranks)
+
+CheckFunction RunAllocator, RunBlas, RunBlasSpeed, RunClocks, RunFrequency,
+    RunHugePages, RunLibTorch, RunLimits, RunLinks, RunMemoryBandwidth,
+    RunMemoryReturn, RunMpi, RunNuma, RunOpenMp, RunOversubscription,
+    RunSharedMemory, RunSlowCore, RunSmt, RunTransports, RunUcx, RunVariables,
+    RunVersions;
 
 const std::vector<Check>& AllChecks() {
-  static const auto* const checks =
-      new std::vector<Check>{HVDLITE_CHECKS(HVDLITE_MADE)};
+  // In the order in which they run and are listed.
+  static const auto* const checks = new std::vector<Check>{
+      {"blas", "which BLAS runs, with which kernels and threads", &RunBlas},
+      {"openmp", "OpenMP runtimes that are loaded or linked; missing libraries",
+       &RunOpenMp},
+      {"libtorch", "libraries of two LibTorchs in the program", &RunLibTorch},
+      {"variables", "environment variables that do nothing", &RunVariables},
+      {"oversubscription",
+       "more threads than CPUs; ranks bound to the same cores; a container's "
+       "share",
+       &RunOversubscription},
+      {"smt", "two threads on a core", &RunSmt},
+      {"numa", "NUMA nodes, memory policy, balancing", &RunNuma},
+      {"huge_pages", "transparent and reserved huge pages", &RunHugePages},
+      {"frequency", "frequency governor and limits", &RunFrequency},
+      {"mpi", "MPI library, thread level, ranks that do not find each other",
+       &RunMpi},
+      {"shared_memory", "whether ranks of a host can share memory",
+       &RunSharedMemory},
+      {"transports", "what MPI's messages travel over", &RunTransports},
+      {"ucx", "devices that UCX finds", &RunUcx},
+      {"limits", "limits of address space, file sizes and open files",
+       &RunLimits},
+      {"allocator", "malloc in use; preloaded libraries that are missing",
+       &RunAllocator},
+      {"memory_return", "whether freed memory is faulted in again",
+       &RunMemoryReturn},
+      {"versions", "software that differs between hosts", &RunVersions},
+      {"clocks", "wall clocks of the hosts", &RunClocks},
+      {"slow_core", "CPUs that are slow, or shared with other processes",
+       &RunSlowCore, /*slow=*/true},
+      {"blas_speed", "a matrix product against the core's peak", &RunBlasSpeed,
+       /*slow=*/true},
+      {"memory_bandwidth", "of every rank, all at once", &RunMemoryBandwidth,
+       /*slow=*/true},
+      {"links", "latency and bandwidth between every two ranks", &RunLinks,
+       /*slow=*/true}};
   return *checks;
 }
 
@@ -60,17 +73,10 @@ absl::StatusOr<std::vector<Finding>> RunChecks(const std::vector<Check>& checks,
                                                Session& session) {
   std::vector<Finding> all;
   for (const Check& check : checks) {
-    HVDLITE_ASSIGN_OR_RETURN(const Findings mine, check.run(session));
-    HVDLITE_ASSIGN_OR_RETURN(
-        const std::vector<std::string> texts,
-        collective::GatherOrFail(session.communicator, FindingsToText(mine),
-                                 session.topology.host_of_rank));
-    std::vector<std::vector<Finding>> of_rank;
-    for (const std::string& text : texts) {
-      HVDLITE_ASSIGN_OR_RETURN(std::vector<Finding> findings,
-                               FindingsFromText(text));
-      of_rank.push_back(std::move(findings));
-    }
+    HVDLITE_ASSIGN_OR_RETURN(Findings mine, check.run(session));
+    for (Finding& finding : mine) finding.check = check.name;
+    HVDLITE_ASSIGN_OR_RETURN(const std::vector<Findings> of_rank,
+                             GatherFacts<Findings>(session, mine));
     absl::c_move(MergeFindings(of_rank), std::back_inserter(all));
   }
   return all;

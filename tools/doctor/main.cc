@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,7 +49,7 @@ absl::StatusOr<int> Examine(const Flags& flags,
   const std::string own_core =
       environment.get("OPENBLAS_CORETYPE").value_or("").empty()
           ? ""
-          : OwnOpenBlasCore(candidates);
+          : support::OwnOpenBlasCore(candidates);
   LoadedBlas blas = LoadBlas(candidates);
   blas.facts.own_core = own_core;
   std::unique_ptr<InspectedRanks> world = StartAlone();
@@ -101,16 +100,15 @@ int Main(int argc, char** argv) {
   const base::Environment environment = base::ProcessEnvironment();
   // MPI does not know yet.
   const bool is_first = base::IsFirstOfLauncher(environment);
-  const std::variant<Flags, EarlyEnd> parsed = ParseFlags(argc, argv);
-  if (const auto* end = std::get_if<EarlyEnd>(&parsed)) {
-    return is_first ? end->Tell() : end->exit_code;
+  const support::CommandLine<Flags> parsed = ParseFlags(argc, argv);
+  if (!parsed.flags.has_value()) {
+    return is_first ? parsed.end.Tell() : parsed.end.exit_code;
   }
-  const Flags& flags = std::get<Flags>(parsed);
-  const double watch_seconds = flags.watch_seconds;
-  if (watch_seconds > 0) {
+  const Flags& flags = *parsed.flags;
+  if (flags.watch_seconds > 0) {
     std::cout << WatchCores(support::SystemFiles(),
-                            absl::Seconds(watch_seconds), base::SteadyClock(),
-                            absl::SleepFor)
+                            absl::Seconds(flags.watch_seconds),
+                            base::SteadyClock(), absl::SleepFor)
               << std::flush;
     return 0;
   }

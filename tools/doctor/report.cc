@@ -7,13 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "support/input_error.h"
 #include "support/processor.h"
 #include "support/text_table.h"
 
 namespace hvdlite::doctor {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, check, verdict, seen, remedy, ranks)
-
 namespace {
 
 bool SaysTheSame(const Finding& a, const Finding& b) {
@@ -81,7 +79,7 @@ Verdict WorstOf(absl::Span<const Finding> findings) {
 }
 
 int ExitCodeOf(absl::Span<const Finding> findings) {
-  return WorstOf(findings) >= Verdict::kWarning ? kFoundExitCode : 0;
+  return WorstOf(findings) >= Verdict::kWarning ? support::kFoundExitCode : 0;
 }
 
 std::string DescribeRanks(absl::Span<const int> ranks,
@@ -148,20 +146,6 @@ std::string FindingsJson(absl::Span<const Finding> findings,
   report["findings"] = std::move(all);
   return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
-}
-
-std::string FindingsToText(const std::vector<Finding>& findings) {
-  // What /proc and /sys say need not be UTF-8.
-  return nlohmann::json(findings).dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-absl::StatusOr<std::vector<Finding>> FindingsFromText(const std::string& text) {
-  try {
-    return nlohmann::json::parse(text).get<std::vector<Finding>>();
-  } catch (const nlohmann::json::exception& error) {
-    return absl::InternalError(error.what());
-  }
 }
 
 }  // namespace hvdlite::doctor

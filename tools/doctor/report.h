@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "tools/doctor/check.h"
@@ -22,10 +21,7 @@ std::vector<Finding> MergeFindings(
 // kOk for none.
 Verdict WorstOf(absl::Span<const Finding> findings);
 
-// There is something to mend.
-inline constexpr int kFoundExitCode = 3;
-
-// 0 up to a note, kFoundExitCode from a warning on.
+// 0 up to a note, support::kFoundExitCode from a warning on.
 int ExitCodeOf(absl::Span<const Finding> findings);
 
 // "all", "0", "0-3,5 (node1, node2)": hosts are named where there are several.
@@ -39,9 +35,5 @@ std::string FindingsTable(absl::Span<const Finding> findings,
 // The same as JSON.
 std::string FindingsJson(absl::Span<const Finding> findings,
                          absl::Span<const std::string> host_of_rank);
-
-// For the way to rank 0.
-std::string FindingsToText(const std::vector<Finding>& findings);
-absl::StatusOr<std::vector<Finding>> FindingsFromText(const std::string& text);
 
 }  // namespace hvdlite::doctor

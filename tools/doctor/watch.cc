@@ -12,18 +12,15 @@ namespace hvdlite::doctor {
 namespace {
 
 // The CPUs of each core, in the order of their first ones.
-std::vector<std::vector<int>> CoresOf(const support::SystemFiles& files,
-                                      const support::CoreLook& look) {
+std::vector<std::vector<int>> CpusByCore(const support::SystemFiles& files,
+                                         const support::CoreLook& look) {
   std::vector<std::vector<int>> cores;
-  std::map<std::string, size_t> known;  // by siblings
+  std::map<int, size_t> known;
   for (const auto& [cpu, times] : look.cpus) {
-    const std::string siblings = support::SiblingsOf(cpu, files);
-    const auto [core, is_new] = known.try_emplace(siblings, cores.size());
-    if (is_new || siblings.empty()) {
-      cores.push_back({cpu});
-    } else {
-      cores[core->second].push_back(cpu);
-    }
+    const auto [core, is_new] =
+        known.try_emplace(support::CoreOf(cpu, files), cores.size());
+    if (is_new) cores.emplace_back();
+    cores[core->second].push_back(cpu);
   }
   return cores;
 }
@@ -56,7 +53,7 @@ std::string WatchCores(const support::SystemFiles& files,
     last = watch.Look(clock.NowNanos());
   }
   const std::vector<support::CoreUse> cores =
-      UseBetween(watch, first, last, CoresOf(files, last));
+      UseBetween(watch, first, last, CpusByCore(files, last));
   std::vector<std::string> labels;
   for (const support::CoreUse& core : cores) {
     labels.push_back(ProcessesText(core));

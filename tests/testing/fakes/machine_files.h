@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "support/machine.h"
+
 namespace hvdlite::testing {
 
 class MachineFiles {
@@ -21,6 +23,7 @@ class MachineFiles {
   MachineFiles& operator=(const MachineFiles&) = delete;
 
   const std::string& root() const { return root_; }
+  support::SystemFiles files() const { return support::SystemFiles(root_); }
 
   // `path` begins with a slash.
   void Write(const std::string& path, const std::string& text) {

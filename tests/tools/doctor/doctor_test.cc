@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
-#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/fakes/machine_files.h"
 #include "tests/testing/worlds/run_ranks.h"
 #include "tests/tools/doctor/checks/expect_findings.h"
 #include "tools/doctor/report.h"
@@ -16,19 +17,21 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::Field;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-std::vector<int> CpuOfItsOwn(int rank) { return {rank}; }
+// Changes the session of a rank.
+using Prepare = std::function<void(int rank, testing::MachineFiles& tree,
+                                   Session& session)>;
 
-// What the doctor finds on ranks that are threads, by rank. Rank r has
-// `environment(r)`, and may use `cpus(r)`; CPUs 2n and 2n + 1 are a core.
-std::vector<std::vector<Finding>> Examined(
-    const std::vector<std::string>& hosts,
-    const std::vector<std::string>& checks,
-    const std::function<base::Environment(int)>& environment,
-    const std::function<std::vector<int>(int)>& cpus = &CpuOfItsOwn) {
-  FileTree tree;
+// What the doctor finds on ranks that are threads, by rank. Rank r may use CPU
+// r alone, has an empty environment and nothing but what `prepare` gives it;
+// CPUs 2n and 2n + 1 are a core.
+std::vector<Findings> Examined(const std::vector<std::string>& hosts,
+                               const std::vector<std::string>& checks,
+                               const Prepare& prepare = nullptr) {
+  testing::MachineFiles tree;
   for (int cpu = 0; cpu < 8; ++cpu) {
     const int core = cpu / 2 * 2;
     tree.Write("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
@@ -36,7 +39,7 @@ std::vector<std::vector<Finding>> Examined(
                std::to_string(core) + "-" + std::to_string(core + 1));
   }
   const int size = static_cast<int>(hosts.size());
-  std::vector<std::vector<Finding>> found(size);
+  std::vector<Findings> found(size);
   testing::RunInProcessRanks(size, [&](collective::Communicator& communicator) {
     const int rank = communicator.rank();
     std::vector<int> lowest(size);
@@ -48,9 +51,10 @@ std::vector<std::vector<Finding>> Examined(
         collective::MakeTopology(rank, lowest, hosts);
     Session session = {.communicator = communicator,
                        .topology = topology,
-                       .environment = environment(rank),
+                       .environment = base::FakeEnvironment({}),
                        .files = tree.files(),
-                       .allowed_cpus = cpus(rank)};
+                       .allowed_cpus = {rank}};
+    if (prepare) prepare(rank, tree, session);
     auto findings = RunChecks(ChosenChecks(checks, false), session);
     ASSERT_TRUE(findings.ok()) << findings.status();
     found[rank] = *std::move(findings);
@@ -58,92 +62,84 @@ std::vector<std::vector<Finding>> Examined(
   return found;
 }
 
-base::Environment Nothing(int) { return base::FakeEnvironment({}); }
+// With these variables on every rank.
+Prepare WithVariables(
+    std::vector<std::pair<std::string, std::string>> variables,
+    std::vector<int> cpus = {}) {
+  return [=](int, testing::MachineFiles&, Session& session) {
+    session.environment = base::FakeEnvironment(variables);
+    if (!cpus.empty()) session.allowed_cpus = cpus;
+  };
+}
 
 TEST(DoctorTest, FindingsOfAllRanksAreMergedOnEveryRank) {
-  const auto found = Examined({"a", "a", "b"}, {"variables"}, [](int rank) {
-    return base::FakeEnvironment(
-        rank == 1 ? std::vector<std::pair<std::string, std::string>>{}
-                  : std::vector<std::pair<std::string, std::string>>{
-                        {"HOROVOD_CYCLE_TIME", "1"}});
-  });
-  for (const std::vector<Finding>& findings : found) {
+  const auto found =
+      Examined({"a", "a", "b"}, {"variables"},
+               [](int rank, testing::MachineFiles&, Session& session) {
+                 if (rank == 1) return;
+                 session.environment =
+                     base::FakeEnvironment({{"HOROVOD_CYCLE_TIME", "1"}});
+               });
+  for (const Findings& findings : found) {
     ExpectFindings(findings, "warning ok");
   }
 }
 
 TEST(DoctorTest, ThreadsOfAllRanksAreCompared) {
-  const auto found = Examined({"a", "b"}, {"oversubscription"}, [](int rank) {
-    return base::FakeEnvironment({{"OMP_NUM_THREADS", rank == 0 ? "1" : "4"}});
-  });
+  const auto found = Examined(
+      {"a", "b"}, {"oversubscription"},
+      [](int rank, testing::MachineFiles&, Session& session) {
+        session.environment =
+            base::FakeEnvironment({{"OMP_NUM_THREADS", rank == 0 ? "1" : "4"}});
+      });
   ExpectFindings(found[0], "problem ok");
 }
 
 TEST(DoctorTest, RanksThatStartAtTheSameCoreAreFound) {
-  const auto bound = [](int) {
-    return base::FakeEnvironment({{"OMP_NUM_THREADS", "2"},
-                                  {"OMP_PLACES", "cores"},
-                                  {"OMP_PROC_BIND", "close"}});
+  const auto bound = [](const std::vector<int>& cpus) {
+    return WithVariables({{"OMP_NUM_THREADS", "2"},
+                          {"OMP_PLACES", "cores"},
+                          {"OMP_PROC_BIND", "close"}},
+                         cpus);
   };
-  const auto all = [](int) { return std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}; };
-  ExpectFindings(
-      Examined({"a", "a"}, {"oversubscription", "smt"}, bound, all)[0],
-      "warning note");
-  const auto halves = [](int rank) {
-    return rank == 0 ? std::vector<int>{0, 1, 2, 3}
-                     : std::vector<int>{4, 5, 6, 7};
+  const Prepare all = bound({0, 1, 2, 3, 4, 5, 6, 7});
+  const Prepare halves = [&](int rank, testing::MachineFiles& tree,
+                             Session& session) {
+    const int first = 4 * rank;
+    bound({first, first + 1, first + 2, first + 3})(rank, tree, session);
   };
-  for (const auto& found :
-       {Examined({"a", "a"}, {"oversubscription", "smt"}, bound, halves),
-        Examined({"a", "b"}, {"oversubscription", "smt"}, bound, all)}) {
-    ExpectFindings(found[0], "ok ok");
-  }
+  const std::vector<std::string> checks = {"oversubscription", "smt"};
+  ExpectFindings(Examined({"a", "a"}, checks, all)[0], "warning note");
+  ExpectFindings(Examined({"a", "a"}, checks, halves)[0], "ok ok");
+  ExpectFindings(Examined({"a", "b"}, checks, all)[0], "ok ok");
 }
 
 TEST(DoctorTest, RanksMeasureTheirLinks) {
-  const auto found = Examined({"a", "a", "b", "b", "c"}, {"links"}, &Nothing);
-  EXPECT_THAT(found[0],
-              Contains(Field(&Finding::seen, ::testing::HasSubstr("2 pairs"))));
-  EXPECT_THAT(found[0],
-              Contains(Field(&Finding::seen, ::testing::HasSubstr("8 pairs"))));
+  const auto found = Examined({"a", "a", "b", "b", "c"}, {"links"});
+  for (const char* pairs : {"2 pairs", "8 pairs"}) {
+    EXPECT_THAT(found[0], Contains(Field(&Finding::seen, HasSubstr(pairs))));
+  }
 }
 
 TEST(DoctorTest, SettingsThatDifferAreFound) {
-  const auto found = Examined({"a", "b"}, {"mpi"}, [](int rank) {
-    return base::FakeEnvironment(
-        {{"HVDLITE_CHUNK_BYTES", rank == 0 ? "1M" : "2M"}});
-  });
+  const auto found =
+      Examined({"a", "b"}, {"mpi"},
+               [](int rank, testing::MachineFiles&, Session& session) {
+                 session.environment = base::FakeEnvironment(
+                     {{"HVDLITE_CHUNK_BYTES", rank == 0 ? "1M" : "2M"}});
+               });
   ExpectFindings(found[1], "note problem");
 }
 
-// What `check` finds on one rank, CPU 0 of a machine that `prepare` describes.
-std::vector<Finding> FoundAlone(
-    const std::string& check,
-    const std::function<void(FileTree&, Session&)>& prepare) {
-  std::vector<Finding> found;
-  FileTree tree;
-  testing::RunInProcessRanks(1, [&](collective::Communicator& communicator) {
-    const collective::Topology topology = collective::MakeTopology(
-        0, std::vector<int>{0}, std::vector<std::string>{"a"});
-    Session session = {.communicator = communicator,
-                       .topology = topology,
-                       .environment = base::FakeEnvironment({}),
-                       .files = tree.files(),
-                       .allowed_cpus = {0}};
-    prepare(tree, session);
-    auto findings = RunChecks(ChosenChecks({check}, false), session);
-    ASSERT_TRUE(findings.ok()) << findings.status();
-    found = *std::move(findings);
-  });
-  return found;
+// What `check` finds on one rank.
+Findings FoundAlone(const std::string& check, const Prepare& prepare) {
+  return Examined({"a"}, {check}, prepare)[0];
 }
-
-const support::Library kFujitsusLargePages = {"libmpg.so.1", "/l/libmpg.so.1"};
 
 TEST(DoctorTest, ProcessorsAreReadFromTheirFiles) {
   ExpectFindings(
       FoundAlone("blas",
-                 [](FileTree& tree, Session& session) {
+                 [](int, testing::MachineFiles& tree, Session& session) {
                    tree.Write("/proc/cpuinfo",
                               "Features : asimd sve\nCPU implementer : 0x46");
                    session.blas.facts = {.file = "/l/libopenblas.so.0",
@@ -152,7 +148,7 @@ TEST(DoctorTest, ProcessorsAreReadFromTheirFiles) {
                  }),
       "problem");
   ExpectFindings(FoundAlone("frequency",
-                            [](FileTree& tree, Session&) {
+                            [](int, testing::MachineFiles& tree, Session&) {
                               tree.Write(
                                   "/sys/devices/system/cpu/cpu0/cpufreq/"
                                   "scaling_governor",
@@ -162,34 +158,17 @@ TEST(DoctorTest, ProcessorsAreReadFromTheirFiles) {
 }
 
 TEST(DoctorTest, ThreadsAreJudgedByFilesAndEnvironment) {
-  const auto two_threads_on_a_core = [](FileTree& tree, Session& session) {
-    for (const char* cpu : {"0", "1"}) {
-      tree.Write(std::string("/sys/devices/system/cpu/cpu") + cpu +
-                     "/topology/thread_siblings_list",
-                 "0-1");
-    }
-    session.allowed_cpus = {0, 1};
-  };
-  ExpectFindings(FoundAlone("smt", two_threads_on_a_core), "warning");
-  ExpectFindings(
-      FoundAlone("smt",
-                 [&](FileTree& tree, Session& session) {
-                   two_threads_on_a_core(tree, session);
-                   session.environment = base::FakeEnvironment(
-                       {{"OMP_NUM_THREADS", "1"}, {"OMP_PLACES", "cores"}});
-                 }),
-      "ok");
-  ExpectFindings(
-      FoundAlone("smt",
-                 [&](FileTree& tree, Session& session) {
-                   two_threads_on_a_core(tree, session);
-                   session.environment = base::FakeEnvironment(
-                       {{"OMP_NUM_THREADS", "1"}, {"OMP_PLACES", "{2}"}});
-                 }),
-      "note warning");
+  ExpectFindings(FoundAlone("smt", WithVariables({}, {0, 1})), "warning");
+  for (const auto& [places, verdicts] :
+       {std::pair("cores", "ok"), {"{2}", "note warning"}}) {
+    ExpectFindings(FoundAlone("smt", WithVariables({{"OMP_NUM_THREADS", "1"},
+                                                    {"OMP_PLACES", places}},
+                                                   {0, 1})),
+                   verdicts);
+  }
   ExpectFindings(
       FoundAlone("oversubscription",
-                 [](FileTree& tree, Session& session) {
+                 [](int, testing::MachineFiles& tree, Session& session) {
                    tree.Write("/proc/self/cgroup", "0::/");
                    tree.Write("/sys/fs/cgroup/cpu.max", "50000 100000");
                    session.environment =
@@ -199,21 +178,22 @@ TEST(DoctorTest, ThreadsAreJudgedByFilesAndEnvironment) {
 }
 
 TEST(DoctorTest, LargePagesAreThoseOfTheProgramsLibraries) {
+  const support::Library large_pages = {"libmpg.so.1", "/l/libmpg.so.1"};
   ExpectFindings(FoundAlone("huge_pages",
-                            [](FileTree&, Session& session) {
-                              session.libraries = {kFujitsusLargePages};
+                            [&](int, testing::MachineFiles&, Session& session) {
+                              session.libraries = {large_pages};
                             }),
                  "ok");
   for (const bool linked : {false, true}) {
-    ExpectFindings(FoundAlone("variables",
-                              [&](FileTree&, Session& session) {
-                                session.program = "prog";
-                                if (linked)
-                                  session.libraries = {kFujitsusLargePages};
-                                session.environment = base::FakeEnvironment(
-                                    {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}});
-                              }),
-                   linked ? "ok" : "warning");
+    ExpectFindings(
+        FoundAlone("variables",
+                   [&](int, testing::MachineFiles&, Session& session) {
+                     session.program = "prog";
+                     if (linked) session.libraries = {large_pages};
+                     session.environment = base::FakeEnvironment(
+                         {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}});
+                   }),
+        linked ? "ok" : "warning");
   }
 }
 
@@ -223,7 +203,9 @@ TEST(DoctorTest, EveryCheckRunsWhereNothingIsKnown) {
     const std::vector<std::string> hosts =
         check.name == "ucx" ? std::vector<std::string>{"a"}
                             : std::vector<std::string>{"a", "b"};
-    const auto found = Examined(hosts, {check.name}, &Nothing);
+    // What the environment and /proc hold need not be UTF-8.
+    const auto found = Examined(
+        hosts, {check.name}, WithVariables({{"HOROVOD_CYCLE_TIME", "\xff"}}));
     EXPECT_THAT(found[0], Not(IsEmpty())) << check.name;
     for (const Finding& finding : found[0]) {
       EXPECT_EQ(finding.check, check.name);

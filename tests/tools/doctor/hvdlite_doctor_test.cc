@@ -1,10 +1,8 @@
 // Runs hvdlite_doctor as a user does, on troubles made for it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "support/machine.h"
+#include "support/process.h"
 #include "support/processor.h"
 #include "tests/testing/run_command.h"
 
@@ -73,37 +73,56 @@ void ExpectFinds(const DoctorRun& run, const std::string& verdict,
   EXPECT_THAT(run.Remedy(verdict), HasSubstr(remedy));
 }
 
-std::string FolderOfReferenceBlas() {
+TEST(HvdliteDoctorTest, FindsTheReferenceBlas) {
   for (const auto& entry : std::filesystem::directory_iterator("/usr/lib")) {
     const std::filesystem::path folder = entry.path() / "blas";
-    if (std::filesystem::exists(folder / "libblas.so.3")) return folder;
+    if (!std::filesystem::exists(folder / "libblas.so.3")) continue;
+    const DoctorRun run("LD_LIBRARY_PATH=" + folder.string(),
+                        "--no-mpi --check blas");
+    ExpectFinds(run, "problem", "the reference BLAS, in " + folder.string(),
+                "unset LD_LIBRARY_PATH");
+    return;
   }
-  return "";
+  GTEST_SKIP() << "there is no reference BLAS";
 }
 
-TEST(HvdliteDoctorTest, FindsTheReferenceBlas) {
-  const std::string folder = FolderOfReferenceBlas();
-  if (folder.empty()) GTEST_SKIP() << "there is no reference BLAS";
-  const DoctorRun run("LD_LIBRARY_PATH=" + folder, "--no-mpi --check blas");
-  ExpectFinds(run, "problem", "the reference BLAS, in " + folder,
-              "unset LD_LIBRARY_PATH");
+TEST(HvdliteDoctorTest, FindsTroubleOfOneProcess) {
+  const struct {
+    const char* environment;
+    const char* arguments;
+    const char* verdict;
+    const char* seen;
+    const char* remedy;
+  } kTroubles[] = {
+      {"KMP_AFFINITY=compact",
+       "--check variables --program " HVDLITE_ONE_RUNTIME, "warning",
+       "KMP_AFFINITY=compact", "OMP_PROC_BIND=close"},
+      {"OMP_NUM_THREADS=4096", "--check oversubscription", "problem",
+       "4096 threads", "export OMP_NUM_THREADS="},
+      {"LD_PRELOAD=/nonexistent/libjemalloc.so.2", "--check allocator",
+       "problem", "/nonexistent/libjemalloc.so.2, which is not there",
+       "libjemalloc2"},
+      {"", "--check openmp --program " HVDLITE_TWO_RUNTIMES, "problem",
+       "has 2: ", "fake_omp/libomp.so.5"},
+  };
+  for (const auto& trouble : kTroubles) {
+    SCOPED_TRACE(trouble.arguments);
+    ExpectFinds(DoctorRun(trouble.environment,
+                          absl::StrCat("--no-mpi ", trouble.arguments)),
+                trouble.verdict, trouble.seen, trouble.remedy);
+  }
 }
 
-TEST(HvdliteDoctorTest, FindsKmpVariablesUnderLibgomp) {
-  const DoctorRun run("KMP_AFFINITY=compact",
-                      "--no-mpi --check variables "
+TEST(HvdliteDoctorTest, WhatIsNoTroubleEndsWithZero) {
+  const DoctorRun one("",
+                      "--no-mpi --check openmp "
                       "--program " HVDLITE_ONE_RUNTIME);
-  ExpectFinds(run, "warning", "KMP_AFFINITY=compact", "OMP_PROC_BIND=close");
+  EXPECT_EQ(one.finished().exit_code, 0) << one.finished().output;
+  EXPECT_THAT(one.Seen("ok"), HasSubstr("fake_gomp/libgomp.so.1"));
   // Nothing is said of a program that was not named.
   const DoctorRun own("MALLOC_CONF=narenas:1", "--no-mpi --check variables");
   EXPECT_EQ(own.finished().exit_code, 0) << own.finished().output;
   EXPECT_THAT(own.Remedy("note"), HasSubstr("--program"));
-}
-
-TEST(HvdliteDoctorTest, FindsMoreThreadsThanCores) {
-  const DoctorRun run("OMP_NUM_THREADS=4096",
-                      "--no-mpi --check oversubscription");
-  ExpectFinds(run, "problem", "4096 threads", "export OMP_NUM_THREADS=");
 }
 
 TEST(HvdliteDoctorTest, FindsRanksThatCannotShareMemory) {
@@ -120,66 +139,17 @@ TEST(HvdliteDoctorTest, FindsRanksThatCannotShareMemory) {
   EXPECT_EQ(together.Seen("ok"), "ranks of a host can share memory");
 }
 
-TEST(HvdliteDoctorTest, FindsAMissingAllocator) {
-  const DoctorRun run("LD_PRELOAD=/nonexistent/libjemalloc.so.2",
-                      "--no-mpi --check allocator");
-  ExpectFinds(run, "problem",
-              "/nonexistent/libjemalloc.so.2, which is not there",
-              "libjemalloc2");
-}
-
-TEST(HvdliteDoctorTest, FindsTwoOpenMpRuntimes) {
-  const DoctorRun two("",
-                      "--no-mpi --check openmp "
-                      "--program " HVDLITE_TWO_RUNTIMES);
-  ExpectFinds(two, "problem", "has 2: ", "fake_omp/libomp.so.5");
-  const DoctorRun one("",
-                      "--no-mpi --check openmp "
-                      "--program " HVDLITE_ONE_RUNTIME);
-  EXPECT_EQ(one.finished().exit_code, 0) << one.finished().output;
-  EXPECT_THAT(one.Seen("ok"), HasSubstr("fake_gomp/libgomp.so.1"));
-}
-
-// A process that does nothing but compute, on one CPU.
-class BusyProcess {
- public:
-  explicit BusyProcess(int cpu) : id_(fork()) {
-    if (id_ != 0) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set) != 0) _exit(1);
-    for (volatile unsigned count = 0;;) count = count + 1;
-  }
-  ~BusyProcess() {
-    if (id_ <= 0) return;
-    kill(id_, SIGKILL);
-    waitpid(id_, nullptr, 0);
-  }
-  BusyProcess(const BusyProcess&) = delete;
-  BusyProcess& operator=(const BusyProcess&) = delete;
-
-  pid_t id() const { return id_; }
-
- private:
-  pid_t id_;
-};
-
-int LastAllowedCpu() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
-  for (int cpu = CPU_SETSIZE - 1; cpu > 0; --cpu) {
-    if (CPU_ISSET(cpu, &set)) return cpu;
-  }
-  return 0;
-}
-
 TEST(HvdliteDoctorTest, FindsACoreThatAnotherProcessUses) {
-  const int cpu = LastAllowedCpu();
-  const BusyProcess busy(cpu);
-  ASSERT_GT(busy.id(), 0);
+  const int cpu = hvdlite::support::AllowedCpus().back();
+  const auto busy = hvdlite::support::StartProcess(
+      {.command = {"taskset", "-c", std::to_string(cpu), "sh", "-c",
+                   "while :; do :; done"},
+       .environment = {"PATH=/usr/bin:/bin"},
+       .signal_on_death = SIGKILL});
+  ASSERT_TRUE(busy.ok()) << busy.status();
   const DoctorRun run("", "--no-mpi --check slow_core");
+  kill(*busy, SIGKILL);
+  hvdlite::support::WaitForExit(*busy);
   EXPECT_EQ(run.finished().exit_code, 3) << run.finished().output;
   std::string seen;
   for (const json& finding : run.report()["findings"]) {
@@ -229,8 +199,8 @@ TEST(HvdliteDoctorTest, AFileThatExistsIsReplacedIfThatIsAskedForOnly) {
                            std::to_string(getpid()) + ".json";
   std::ofstream(file) << "earlier";
   const std::string command = kDoctor + " --check smt --json " + file;
-  const Finished refused = RunCommand(
-      (kMpirun.empty() ? "" : kMpirun + " 2 ") + command);
+  const Finished refused =
+      RunCommand((kMpirun.empty() ? "" : kMpirun + " 2 ") + command);
   EXPECT_EQ(refused.exit_code, 2) << refused.output;
   EXPECT_THAT(refused.output, HasSubstr("--overwrite"));
   std::string text;

@@ -110,16 +110,5 @@ TEST(ReportTest, JsonHasAllOfIt) {
   EXPECT_EQ(json["findings"][0]["hosts"], nlohmann::json({"a", "b"}));
 }
 
-TEST(ReportTest, FindingsSurviveTheWayToRankZero) {
-  const auto read = FindingsFromText(
-      FindingsToText({Of(Verdict::kWarning, "a \"b\"\n\xff", {3})}));
-  ASSERT_TRUE(read.ok()) << read.status();
-  ASSERT_THAT(*read, SizeIs(1));
-  EXPECT_EQ(read->front().verdict, Verdict::kWarning);
-  EXPECT_THAT(read->front().seen, HasSubstr("a \"b\"\n"));
-  EXPECT_THAT(read->front().ranks, ElementsAre(3));
-  EXPECT_FALSE(FindingsFromText("[{").ok());
-}
-
 }  // namespace
 }  // namespace hvdlite::doctor

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/fakes/machine_files.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -24,7 +24,7 @@ std::string Stat(int64_t seconds) {
 }
 
 TEST(WatchTest, TellsForEachCoreHowBusyItWasAndWithWhom) {
-  FileTree tree;
+  testing::MachineFiles tree;
   const auto at = [&](int64_t second) {
     // The trainer computes on CPU 0 for nine tenths of the time; CPU 1 idles.
     const int64_t tenth = Ticks(second) / 10;
@@ -61,7 +61,7 @@ TEST(WatchTest, TellsForEachCoreHowBusyItWasAndWithWhom) {
 }
 
 TEST(WatchTest, ProcessesThatAreNotSeenAreToldAsSuch) {
-  FileTree tree;
+  testing::MachineFiles tree;
   const auto at = [&](int64_t second) {
     const int64_t tenth = Ticks(second) / 10;
     tree.Write("/proc/stat", absl::StrCat("cpu0 ", 5 * tenth, " 0 0 ",

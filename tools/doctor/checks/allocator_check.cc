@@ -12,8 +12,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kAllocator[] = "allocator";
-
 constexpr std::pair<const char*, const char*> kAllocators[] = {
     {"libjemalloc", "jemalloc"},
     {"libtcmalloc", "tcmalloc"},
@@ -56,16 +54,14 @@ std::vector<Finding> JudgeAllocator(
   for (const Preload& preload : preloads) {
     if (preload.loaded) continue;
     findings.push_back(
-        {.check = kAllocator,
-         .verdict = Verdict::kProblem,
+        {.verdict = Verdict::kProblem,
          .seen = absl::StrCat("LD_PRELOAD asks for ", preload.entry,
                               ", which is not there: programs start without "
                               "it"),
          .remedy = PreloadRemedy(preload.entry)});
   }
   findings.push_back(
-      {.check = kAllocator,
-       .seen = absl::StrCat("malloc is that of ", AllocatorOf(libraries))});
+      {.seen = absl::StrCat("malloc is that of ", AllocatorOf(libraries))});
   return findings;
 }
 
@@ -81,23 +77,12 @@ std::vector<Preload> PreloadsOf(const std::string& ld_preload) {
   return preloads;
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunAllocator(Session& session) {
   // The libraries of another program do not tell what this one preloaded, and
   // the linker lists that first.
   return JudgeAllocator(
       session.libraries,
       PreloadsOf(session.environment.get("LD_PRELOAD").value_or("")));
-}
-
-}  // namespace
-
-Check AllocatorCheck() {
-  return {.name = kAllocator,
-          .sees = "malloc in use; preloaded libraries that are missing",
-          .slow = false,
-          .run = &RunAllocator};
 }
 
 }  // namespace hvdlite::doctor

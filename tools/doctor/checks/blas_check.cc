@@ -14,8 +14,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kBlas[] = "blas";
-
 std::string Describe(const BlasFacts& facts) {
   std::string text = facts.kind == "reference" ? "the reference BLAS"
                      : facts.kind == "unknown" ? "an unknown BLAS"
@@ -57,8 +55,7 @@ std::string SveRemedy(const BlasFacts& facts, const BlasSurroundings& around) {
       IsFujitsus(around) ? ", or link Fujitsu's SSL II" : "");
 }
 
-}  // namespace
-
+// How to get away from the reference BLAS in `file`.
 std::string ReferenceBlasRemedy(const std::string& file,
                                 const std::string& library_path) {
   const std::string folder = std::filesystem::path(file).parent_path();
@@ -95,23 +92,23 @@ std::string ReferenceBlasRemedy(const std::string& file,
          "LD_LIBRARY_PATH";
 }
 
+}  // namespace
+
 Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
   if (facts.file.empty()) {
     if (!around.program.empty()) {
-      return {.check = kBlas,
-              .verdict = Verdict::kNote,
+      return {.verdict = Verdict::kNote,
               .seen = absl::StrCat("no BLAS among the libraries of ",
                                    around.program, " (", facts.error,
                                    "): LibTorch may carry one inside")};
     }
-    return {.check = kBlas,
-            .verdict = Verdict::kWarning,
+    return {.verdict = Verdict::kWarning,
             .seen = absl::StrCat("no BLAS was found: ", facts.error),
             .remedy =
                 "apt-get install libopenblas0-openmp, or name a program "
                 "that has one inside with --program"};
   }
-  Finding finding = {.check = kBlas, .seen = Describe(facts)};
+  Finding finding = {.seen = Describe(facts)};
   if (facts.kind == "reference") {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen,
@@ -194,19 +191,8 @@ Finding BlasFindingOf(const Session& session) {
        .program = session.program});
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunBlas(Session& session) {
   return Findings{BlasFindingOf(session)};
-}
-
-}  // namespace
-
-Check BlasCheck() {
-  return {.name = kBlas,
-          .sees = "which BLAS runs, with which kernels and threads",
-          .slow = false,
-          .run = &RunBlas};
 }
 
 }  // namespace hvdlite::doctor

@@ -17,7 +17,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlasSpeed, gflops, peak_gflops, core, remedy)
 
 namespace {
 
-constexpr char kBlasSpeed[] = "blas_speed";
 // Good kernels reach 60 to 95 % of the peak at this size; kernels for other
 // vectors 12 to 45 %; the reference BLAS 3 %.
 constexpr double kGoodRatio = 0.5;
@@ -88,7 +87,6 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
     }
     const BlasSpeed& first = of_rank[ranks.front()];
     Finding finding = {
-        .check = kBlasSpeed,
         .verdict = verdict,
         .seen = absl::StrCat(
             "a matrix product of one thread: ", Range(gflops), " GFLOP/s",
@@ -110,15 +108,12 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
     findings.push_back(std::move(finding));
   }
   if (findings.empty()) {
-    findings.push_back({.check = kBlasSpeed,
-                        .verdict = Verdict::kNote,
+    findings.push_back({.verdict = Verdict::kNote,
                         .seen = "no BLAS to measure",
                         .ranks = RanksUpTo(of_rank.size())});
   }
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunBlasSpeed(Session& session) {
   HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
@@ -139,15 +134,6 @@ absl::StatusOr<Findings> RunBlasSpeed(Session& session) {
                            GatherFacts<BlasSpeed>(session, speed));
   if (session.topology.rank != 0) return Findings();
   return JudgeBlasSpeed(speeds);
-}
-
-}  // namespace
-
-Check BlasSpeedCheck() {
-  return {.name = kBlasSpeed,
-          .sees = "a matrix product against the core's peak",
-          .slow = true,
-          .run = &RunBlasSpeed};
 }
 
 }  // namespace hvdlite::doctor

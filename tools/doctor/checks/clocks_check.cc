@@ -15,7 +15,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kClocks[] = "clocks";
 constexpr double kNoteSeconds = 0.01;
 constexpr double kWarningSeconds = 1;
 
@@ -44,8 +43,7 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
     ranks_of_host[host_of_rank[rank]].push_back(static_cast<int>(rank));
   }
   if (ranks_of_host.size() == 1) {
-    return {{.check = kClocks,
-             .seen = "one host: one clock",
+    return {{.seen = "one host: one clock",
              .ranks = RanksUpTo(host_of_rank.size())}};
   }
   std::vector<Finding> findings;
@@ -56,8 +54,7 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
     widest = std::max(widest, std::abs(behind));
     if (std::abs(behind) < kNoteSeconds) continue;
     findings.push_back(
-        {.check = kClocks,
-         .verdict = std::abs(behind) < kWarningSeconds ? Verdict::kNote
+        {.verdict = std::abs(behind) < kWarningSeconds ? Verdict::kNote
                                                        : Verdict::kWarning,
          .seen = absl::StrCat(
              "the wall clock of ", host, " is ", DurationText(std::abs(behind)),
@@ -68,16 +65,13 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
   }
   if (findings.empty()) {
     findings.push_back(
-        {.check = kClocks,
-         .seen = absl::StrCat("the wall clocks of ", ranks_of_host.size(),
+        {.seen = absl::StrCat("the wall clocks of ", ranks_of_host.size(),
                               " hosts differ by ", DurationText(widest),
                               " at most"),
          .ranks = RanksUpTo(host_of_rank.size())});
   }
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunClocks(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
@@ -88,15 +82,6 @@ absl::StatusOr<Findings> RunClocks(Session& session) {
                            GatherFacts<int64_t>(session, clock.offset_ns));
   if (session.topology.rank != 0) return Findings();
   return JudgeClocks(offsets, session.topology.host_of_rank);
-}
-
-}  // namespace
-
-Check ClocksCheck() {
-  return {.name = kClocks,
-          .sees = "wall clocks of the hosts",
-          .slow = false,
-          .run = &RunClocks};
 }
 
 }  // namespace hvdlite::doctor

@@ -9,10 +9,6 @@
 #include "tools/doctor/checks/host_checks.h"
 
 namespace hvdlite::doctor {
-namespace {
-constexpr char kFrequency[] = "frequency";
-}  // namespace
-
 FrequencyFacts GatherFrequency(const support::SystemFiles& files,
                                const std::vector<int>& cpus) {
   FrequencyFacts facts;
@@ -41,18 +37,16 @@ FrequencyFacts GatherFrequency(const support::SystemFiles& files,
 
 std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   if (facts.governors.empty()) {
-    return {{.check = kFrequency,
-             .seen = "the kernel does not choose frequencies (a virtual "
+    return {{.seen = "the kernel does not choose frequencies (a virtual "
                      "machine, or a fixed clock)"}};
   }
   std::vector<Finding> findings;
   const auto has = [&](const char* governor) {
     return absl::c_linear_search(facts.governors, governor);
   };
-  Finding finding = {
-      .check = kFrequency,
-      .seen = absl::StrCat("governor ", absl::StrJoin(facts.governors, ", "),
-                           " (", facts.driver, ")")};
+  Finding finding = {.seen = absl::StrCat("governor ",
+                                          absl::StrJoin(facts.governors, ", "),
+                                          " (", facts.driver, ")")};
   if (facts.governors.size() > 1 || !has("performance")) {
     // The drivers of Intel and AMD choose by load under every governor.
     const bool chooses_itself =
@@ -67,8 +61,7 @@ std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   findings.push_back(std::move(finding));
   if (facts.limit_ghz > 0 && facts.limit_ghz < 0.95 * facts.maximum_ghz) {
     findings.push_back(
-        {.check = kFrequency,
-         .verdict = Verdict::kWarning,
+        {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat("limited to %.2f of %.2f GHz", facts.limit_ghz,
                                  facts.maximum_ghz),
          .remedy = absl::StrFormat("cpupower frequency-set --max %.0fMHz",
@@ -77,19 +70,8 @@ std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   return findings;
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunFrequency(Session& session) {
   return JudgeFrequency(GatherFrequency(session.files, session.allowed_cpus));
-}
-
-}  // namespace
-
-Check FrequencyCheck() {
-  return {.name = kFrequency,
-          .sees = "frequency governor and limits",
-          .slow = false,
-          .run = &RunFrequency};
 }
 
 }  // namespace hvdlite::doctor

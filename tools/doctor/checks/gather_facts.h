@@ -12,7 +12,8 @@
 
 namespace hvdlite::doctor {
 
-// Collective. By rank. `Facts` is known to nlohmann::json.
+// Collective. By rank. `Facts` is known to nlohmann::json; its texts, as /proc
+// and the environment have them, need not be UTF-8.
 template <typename Facts>
 absl::StatusOr<std::vector<Facts>> GatherFacts(Session& session,
                                                const Facts& mine) {

@@ -1,14 +1,12 @@
-// What the checks of hosts see and judge: SMT, NUMA, huge pages, frequencies,
-// CPUs that are slow or shared, threads, memory.
+// What the checks of hosts see and judge: NUMA, huge pages, frequencies,
+// limits, CPUs that are slow or shared, memory.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/environment.h"
 #include "support/core_use.h"
@@ -18,19 +16,6 @@
 #include "tools/doctor/checks/rank_threads.h"
 
 namespace hvdlite::doctor {
-
-// Of ranks that share CPUs; mostly one.
-struct SmtFacts {
-  int ranks = 1;
-  int cpus = 0;     // that they may use
-  int cores = 0;    // that these belong to
-  int threads = 1;  // of OpenMP
-  // OMP_PLACES and OMP_PROC_BIND give each thread a core of its own.
-  bool one_per_core = false;
-};
-SmtFacts GatherSmt(const support::SystemFiles& files,
-                   const std::vector<ThreadFacts>& sharers);
-Finding JudgeSmt(const SmtFacts& facts);
 
 struct NumaFacts {
   int nodes = 1;                // with memory
@@ -110,11 +95,6 @@ std::vector<int> CpusToProbe(int rank,
 // other ranks compute on CPUs of their own meanwhile.
 std::string CompetitorOn(int cpu, const support::ProcessTimes& before,
                          const support::ProcessTimes& after, int own);
-
-// Whether more threads compute than there are CPUs, and whether ranks bind
-// theirs to the same cores. By rank; ranks of a host whose CPUs overlap share
-// them.
-std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks);
 
 // The memory bandwidth that ranks have while all use theirs.
 // `gb_per_second[r]`: bytes that rank r read and wrote, copying.

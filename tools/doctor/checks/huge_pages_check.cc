@@ -8,10 +8,6 @@
 #include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
-namespace {
-constexpr char kHugePages[] = "huge_pages";
-}  // namespace
-
 HugePageFacts GatherHugePages(const support::SystemFiles& files,
                               const base::Environment& environment,
                               const std::vector<support::Library>& libraries) {
@@ -46,7 +42,6 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
   }
   if (facts.large_page_library && facts.large_page_type != "none") {
     return {
-        .check = kHugePages,
         .seen = absl::StrCat(
             seen, "; Fujitsu's libmpg is linked: it takes large pages (",
             facts.large_page_type.empty()
@@ -55,22 +50,19 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
             ")")};
   }
   if (facts.large_page_library) {
-    return {.check = kHugePages,
-            .verdict = Verdict::kNote,
+    return {.verdict = Verdict::kNote,
             .seen = absl::StrCat(
                 seen, "; XOS_MMM_L_HPAGE_TYPE=none turns the large pages of ",
                 "Fujitsu's libmpg off: tensors lie in pages of ",
                 facts.page_kib, " KiB"),
             .remedy = "unset XOS_MMM_L_HPAGE_TYPE"};
   }
-  if (facts.transparent == "always") return {.check = kHugePages, .seen = seen};
+  if (facts.transparent == "always") return {.seen = seen};
   if (facts.transparent == "madvise") {
     if (facts.malloc_asks) {
-      return {.check = kHugePages,
-              .seen = absl::StrCat(seen, ", malloc asks for them")};
+      return {.seen = absl::StrCat(seen, ", malloc asks for them")};
     }
-    return {.check = kHugePages,
-            .verdict = Verdict::kNote,
+    return {.verdict = Verdict::kNote,
             .seen = absl::StrCat(seen,
                                  ", malloc does not ask: tensors lie in pages "
                                  "of ",
@@ -80,8 +72,7 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
                 "hvdliterun --huge-pages), or as root: echo always > "
                 "/sys/kernel/mm/transparent_hugepage/enabled"};
   }
-  return {.check = kHugePages,
-          .verdict = Verdict::kNote,
+  return {.verdict = Verdict::kNote,
           .seen = absl::StrCat(seen, ": tensors lie in pages of ",
                                facts.page_kib, " KiB"),
           .remedy = facts.transparent.empty()
@@ -91,20 +82,9 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
                           "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1"};
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunHugePages(Session& session) {
   return Findings{JudgeHugePages(
       GatherHugePages(session.files, session.environment, session.libraries))};
-}
-
-}  // namespace
-
-Check HugePagesCheck() {
-  return {.name = kHugePages,
-          .sees = "transparent and reserved huge pages",
-          .slow = false,
-          .run = &RunHugePages};
 }
 
 }  // namespace hvdlite::doctor

@@ -13,18 +13,15 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kLibtorch[] = "libtorch";
-
 // What each LibTorch has one of.
 constexpr const char* kParts[] = {"libc10.so", "libtorch_cpu.so",
                                   "libtorch.so"};
 
 bool IsPart(const support::Library& library) {
-  return !library.path.empty() &&
-         absl::c_any_of(kParts, [&](const char* part) {
-           return library.name == part ||
-                  absl::StartsWith(library.name, absl::StrCat(part, "."));
-         });
+  return !library.path.empty() && absl::c_any_of(kParts, [&](const char* part) {
+    return library.name == part ||
+           absl::StartsWith(library.name, absl::StrCat(part, "."));
+  });
 }
 
 }  // namespace
@@ -41,16 +38,14 @@ std::vector<Finding> JudgeLibTorch(
   }
   if (program.empty() || parts.empty()) return {};
   if (parts.size() == 1) {
-    return {{.check = kLibtorch,
-             .seen = absl::StrCat(program, " has one LibTorch, in ",
+    return {{.seen = absl::StrCat(program, " has one LibTorch, in ",
                                   parts.begin()->first)}};
   }
-  const std::string list = absl::StrJoin(
-      parts, " and ", [](std::string* out, const auto& part) {
+  const std::string list =
+      absl::StrJoin(parts, " and ", [](std::string* out, const auto& part) {
         absl::StrAppend(out, part.second);
       });
-  return {{.check = kLibtorch,
-           .verdict = Verdict::kProblem,
+  return {{.verdict = Verdict::kProblem,
            .seen = absl::StrCat(program, " has libraries of ", parts.size(),
                                 " LibTorchs: ", list,
                                 ": both manage the same memory, and it ends "
@@ -60,27 +55,15 @@ std::vector<Finding> JudgeLibTorch(
                      "directories, with -DCMAKE_PREFIX_PATH=PREFIX_OF_ONE"}};
 }
 
-namespace {
-
-absl::StatusOr<Findings> RunLibtorch(Session& session) {
+absl::StatusOr<Findings> RunLibTorch(Session& session) {
   Findings findings = JudgeLibTorch(session.libraries, session.program);
   if (findings.empty()) {
     findings.push_back(
-        {.check = kLibtorch,
-         .seen = session.program.empty()
+        {.seen = session.program.empty()
                      ? "not known without a program: --program FILE"
                      : absl::StrCat(session.program, " links no LibTorch")});
   }
   return findings;
-}
-
-}  // namespace
-
-Check LibTorchCheck() {
-  return {.name = kLibtorch,
-          .sees = "libraries of two LibTorchs in the program",
-          .slow = false,
-          .run = &RunLibtorch};
 }
 
 }  // namespace hvdlite::doctor

@@ -10,8 +10,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kLimits[] = "limits";
-
 std::string Gibibytes(int64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
 }
@@ -25,24 +23,13 @@ std::optional<int64_t> LimitOf(__rlimit_resource resource) {
   return static_cast<int64_t>(limit.rlim_cur);
 }
 
-absl::StatusOr<Findings> RunLimits(Session& session) {
-  const collective::Topology& topology = session.topology;
-  LimitFacts facts = {.address_space_bytes = LimitOf(RLIMIT_AS),
-                      .file_bytes = LimitOf(RLIMIT_FSIZE),
-                      .ranks_on_host = topology.local_size};
-  facts.open_files =
-      LimitOf(RLIMIT_NOFILE).value_or(std::numeric_limits<int64_t>::max());
-  return JudgeLimits(facts);
-}
-
 }  // namespace
 
 std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
   std::vector<Finding> findings;
   if (facts.address_space_bytes) {
     findings.push_back(
-        {.check = kLimits,
-         .verdict = Verdict::kProblem,
+        {.verdict = Verdict::kProblem,
          .seen = absl::StrCat(
              "the address space is limited to ",
              Gibibytes(*facts.address_space_bytes),
@@ -53,8 +40,7 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
              "in use (a cgroup, SLURM's --mem)"});
   }
   if (facts.file_bytes) {
-    findings.push_back({.check = kLimits,
-                        .verdict = Verdict::kWarning,
+    findings.push_back({.verdict = Verdict::kWarning,
                         .seen = absl::StrCat(
                             "files may grow to ", Gibibytes(*facts.file_bytes),
                             " only: a larger checkpoint or timeline fails"),
@@ -64,8 +50,7 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
   const int64_t needed = 256 + 16 * facts.ranks_on_host;
   if (facts.open_files < needed) {
     findings.push_back(
-        {.check = kLimits,
-         .verdict = Verdict::kWarning,
+        {.verdict = Verdict::kWarning,
          .seen = absl::StrCat("a rank may open ", facts.open_files,
                               " files; with ", facts.ranks_on_host,
                               " ranks on its host MPI and hvdlite may need ",
@@ -74,18 +59,20 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
   }
   if (findings.empty()) {
     findings.push_back(
-        {.check = kLimits,
-         .seen =
+        {.seen =
              "none of address space and files' sizes, and enough open files"});
   }
   return findings;
 }
 
-Check LimitsCheck() {
-  return {.name = kLimits,
-          .sees = "limits of address space, file sizes and open files",
-          .slow = false,
-          .run = &RunLimits};
+absl::StatusOr<Findings> RunLimits(Session& session) {
+  const collective::Topology& topology = session.topology;
+  LimitFacts facts = {.address_space_bytes = LimitOf(RLIMIT_AS),
+                      .file_bytes = LimitOf(RLIMIT_FSIZE),
+                      .ranks_on_host = topology.local_size};
+  facts.open_files =
+      LimitOf(RLIMIT_NOFILE).value_or(std::numeric_limits<int64_t>::max());
+  return JudgeLimits(facts);
 }
 
 }  // namespace hvdlite::doctor

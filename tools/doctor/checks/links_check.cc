@@ -17,7 +17,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkFacts, latency_us, gb_per_second)
 
 namespace {
 
-constexpr char kLinks[] = "links";
 constexpr size_t kSmallBytes = 8;
 constexpr int kSmallExchanges = 100;
 constexpr size_t kLargeBytes = size_t{1} << 20;
@@ -85,8 +84,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
       if (host_of_rank[rank] == host) ranks.push_back(static_cast<int>(rank));
     }
     findings.push_back(
-        {.check = kLinks,
-         .verdict = Verdict::kWarning,
+        {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
              "%s of %s: %d of %d are slow (%s; the median of all: %s)", kind,
              host, count.slow, count.links,
@@ -106,8 +104,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
       continue;
     }
     findings.push_back(
-        {.check = kLinks,
-         .verdict = Verdict::kWarning,
+        {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
              "%s: ranks %d (%s) and %d (%s): %s; the median of all: %s", kind,
              link.a, host_of_rank[link.a], link.b, host_of_rank[link.b],
@@ -122,8 +119,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
   const auto [least, most] =
       std::minmax_element(bandwidths.begin(), bandwidths.end());
   findings.push_back(
-      {.check = kLinks,
-       .seen = links.size() == 1
+      {.seen = links.size() == 1
                    ? absl::StrFormat("%s: %s each way (1 pair)", kind,
                                      Figures(latency, bandwidth))
                    : absl::StrFormat(
@@ -194,12 +190,10 @@ std::vector<Finding> JudgeLinks(const std::vector<LinkFacts>& of_rank,
   JudgeKind(within, "links within hosts", host_of_rank, findings);
   JudgeKind(between, "links between hosts", host_of_rank, findings);
   if (findings.empty()) {
-    findings.push_back({.check = kLinks, .seen = "one rank: no links"});
+    findings.push_back({.seen = "one rank: no links"});
   }
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunLinks(Session& session) {
   const int rank = session.topology.rank;
@@ -223,15 +217,6 @@ absl::StatusOr<Findings> RunLinks(Session& session) {
                            GatherFacts<LinkFacts>(session, mine));
   if (rank != 0) return Findings();
   return JudgeLinks(facts, session.topology.host_of_rank);
-}
-
-}  // namespace
-
-Check LinksCheck() {
-  return {.name = kLinks,
-          .sees = "latency and bandwidth between every two ranks",
-          .slow = true,
-          .run = &RunLinks};
 }
 
 }  // namespace hvdlite::doctor

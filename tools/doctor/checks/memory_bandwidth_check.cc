@@ -12,7 +12,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kMemoryBandwidth[] = "memory_bandwidth";
 constexpr double kLowShare = 0.7;  // of the median
 constexpr size_t kBytes = size_t{64} << 20;
 constexpr int kRounds = 5;
@@ -31,8 +30,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
     of_host[host_of_rank[rank]] += gb_per_second[rank];
     if (gb_per_second[rank] >= kLowShare * median) continue;
     findings.push_back(
-        {.check = kMemoryBandwidth,
-         .verdict = Verdict::kWarning,
+        {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
              "rank %d on %s copies %.3g GB/s, the median of the ranks is %.3g",
              rank, host_of_rank[rank], gb_per_second[rank], median),
@@ -51,8 +49,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
     highest = std::max(highest, sum);
   }
   findings.push_back(
-      {.check = kMemoryBandwidth,
-       .seen = of_host.size() == 1
+      {.seen = of_host.size() == 1
                    ? absl::StrFormat("copying with one thread per rank, all at "
                                      "once: %.3g GB/s per rank, %.3g in all",
                                      median, highest)
@@ -63,8 +60,6 @@ std::vector<Finding> JudgeMemoryBandwidth(
        .ranks = RanksUpTo(gb_per_second.size())});
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunMemoryBandwidth(Session& session) {
   std::vector<char> from(kBytes, 1);
@@ -86,15 +81,6 @@ absl::StatusOr<Findings> RunMemoryBandwidth(Session& session) {
       GatherFacts<double>(session, support::Median(rates)));
   if (session.topology.rank != 0) return Findings();
   return JudgeMemoryBandwidth(of_rank, session.topology.host_of_rank);
-}
-
-}  // namespace
-
-Check MemoryBandwidthCheck() {
-  return {.name = kMemoryBandwidth,
-          .sees = "of every rank, all at once",
-          .slow = true,
-          .run = &RunMemoryBandwidth};
 }
 
 }  // namespace hvdlite::doctor

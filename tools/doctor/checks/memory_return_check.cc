@@ -12,7 +12,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kMemoryReturn[] = "memory_return";
 constexpr size_t kBlockBytes = size_t{8} << 20;  // a tensor
 constexpr size_t kBlocks = 4;
 constexpr size_t kPageBytes = 4096;
@@ -61,20 +60,16 @@ Finding JudgeMemoryReturn(const MemoryReturnFacts& facts) {
                                         " MiB that were freed, the malloc of ",
                                         facts.allocator, " ");
   if (facts.first_faults == 0 || share < 0.5) {
-    return {.check = kMemoryReturn,
-            .seen = absl::StrCat(
+    return {.seen = absl::StrCat(
                 what, "still had most when they were allocated again")};
   }
   return {
-      .check = kMemoryReturn,
       .verdict = Verdict::kNote,
       .seen = absl::StrCat(what,
                            "gave most back to the system: tensors cost page "
                            "faults at every step"),
       .remedy = KeepMemoryRemedy(facts.allocator)};
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunMemoryReturn(Session& session) {
   MemoryReturnFacts facts = {
@@ -84,15 +79,6 @@ absl::StatusOr<Findings> RunMemoryReturn(Session& session) {
   facts.second_faults = UseBlocks();
   (void)session;
   return Findings{JudgeMemoryReturn(facts)};
-}
-
-}  // namespace
-
-Check MemoryReturnCheck() {
-  return {.name = kMemoryReturn,
-          .sees = "whether freed memory is faulted in again",
-          .slow = false,
-          .run = &RunMemoryReturn};
 }
 
 }  // namespace hvdlite::doctor

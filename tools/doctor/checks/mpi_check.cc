@@ -8,7 +8,6 @@
 
 namespace hvdlite::doctor {
 namespace {
-constexpr char kMpi[] = "mpi";
 constexpr char kCrayRemedy[] = "export MPICH_MAX_THREAD_SAFETY=multiple";
 
 bool IsCrays(const MpiFacts& mpi) {
@@ -31,12 +30,10 @@ std::vector<Finding> JudgeMpi(
     const std::optional<std::string>& max_thread_safety) {
   std::vector<Finding> findings;
   if (!mpi.has_value()) {
-    findings.push_back({.check = kMpi,
-                        .verdict = Verdict::kNote,
+    findings.push_back({.verdict = Verdict::kNote,
                         .seen = "MPI is left out: this process alone"});
   } else if (!mpi->error.empty()) {
-    findings.push_back({.check = kMpi,
-                        .verdict = Verdict::kProblem,
+    findings.push_back({.verdict = Verdict::kProblem,
                         .seen = absl::StrCat(mpi->library, ": ", mpi->error),
                         .remedy = IsCrays(*mpi)
                                       ? kCrayRemedy
@@ -45,36 +42,30 @@ std::vector<Finding> JudgeMpi(
                                         "'Thread support')"});
   } else {
     findings.push_back(
-        {.check = kMpi,
-         .seen = absl::StrCat(mpi->library, ", up to ", mpi->thread_level, ", ",
+        {.seen = absl::StrCat(mpi->library, ", up to ", mpi->thread_level, ", ",
                               ranks, ranks == 1 ? " rank" : " ranks")});
     if (IsHeldBack(*mpi, max_thread_safety)) {
       findings.push_back(
-          {.check = kMpi,
-           .verdict = Verdict::kNote,
+          {.verdict = Verdict::kNote,
            .seen = "MPICH_MAX_THREAD_SAFETY is not set: enough for hvdlite, "
                    "not for a program that calls MPI from several threads",
            .remedy = kCrayRemedy});
     }
   }
   if (!launcher.ok()) {
-    findings.push_back({.check = kMpi,
-                        .verdict = Verdict::kProblem,
+    findings.push_back({.verdict = Verdict::kProblem,
                         .seen = std::string(launcher.message()),
                         .remedy = "start it with the mpirun of that MPI, or "
                                   "with srun --mpi=pmix"});
   }
   if (!settings.ok()) {
-    findings.push_back({.check = kMpi,
-                        .verdict = Verdict::kProblem,
+    findings.push_back({.verdict = Verdict::kProblem,
                         .seen = std::string(settings.message()),
                         .remedy = "mpirun -x NAME passes a variable on; "
                                   "hvdliterun passes all of hvdlite's"});
   }
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunMpi(Session& session) {
   // A bad configuration is the finding of another check.
@@ -88,16 +79,6 @@ absl::StatusOr<Findings> RunMpi(Session& session) {
           ? internal::CheckLauncher(session.environment, session.topology.size)
           : absl::OkStatus(),
       settings, session.environment.get("MPICH_MAX_THREAD_SAFETY"));
-}
-
-}  // namespace
-
-Check MpiCheck() {
-  return {
-      .name = kMpi,
-      .sees = "MPI library, thread level, ranks that do not find each other",
-      .slow = false,
-      .run = &RunMpi};
 }
 
 }  // namespace hvdlite::doctor

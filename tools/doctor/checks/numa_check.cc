@@ -14,8 +14,6 @@ std::vector<int> Numbers(const std::string& list) {
   return support::ParseCpuList(list).value_or(std::vector<int>());
 }
 
-constexpr char kNuma[] = "numa";
-
 std::string PolicyName() {
   const absl::StatusOr<support::NumaPolicy> policy =
       support::ThisThreadsNumaPolicy();
@@ -49,11 +47,10 @@ NumaFacts GatherNuma(const support::SystemFiles& files,
 
 std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   if (facts.nodes <= 1) {
-    return {{.check = kNuma, .seen = "one NUMA node"}};
+    return {{.seen = "one NUMA node"}};
   }
   std::vector<Finding> findings;
   Finding where = {
-      .check = kNuma,
       .seen = absl::StrCat("the rank's CPUs are on node",
                            facts.used_nodes.size() == 1 ? " " : "s ",
                            absl::StrJoin(facts.used_nodes, ", "), " of ",
@@ -71,8 +68,7 @@ std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   findings.push_back(std::move(where));
   if (facts.balancing && facts.policy == "default") {
     findings.push_back(
-        {.check = kNuma,
-         .verdict = Verdict::kNote,
+        {.verdict = Verdict::kNote,
          .seen = "the kernel moves pages between nodes (numa_balancing), which "
                  "unmaps them again and again",
          .remedy = "sysctl -w kernel.numa_balancing=0"});
@@ -80,19 +76,8 @@ std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   return findings;
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunNuma(Session& session) {
   return JudgeNuma(GatherNuma(session.files, session.allowed_cpus));
-}
-
-}  // namespace
-
-Check NumaCheck() {
-  return {.name = kNuma,
-          .sees = "NUMA nodes, memory policy, balancing",
-          .slow = false,
-          .run = &RunNuma};
 }
 
 }  // namespace hvdlite::doctor

@@ -10,8 +10,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kOpenmp[] = "openmp";
-
 // How the libraries' names begin.
 constexpr std::pair<const char*, const char*> kFamilies[] = {
     {"libgomp.so", "GNU"},     {"libgomp-", "GNU"},  // of pip's LibTorch
@@ -22,8 +20,7 @@ constexpr std::pair<const char*, const char*> kFamilies[] = {
 
 Finding MissingLibraries(const std::vector<std::string>& names,
                          const std::string& program) {
-  return {.check = kOpenmp,
-          .verdict = Verdict::kProblem,
+  return {.verdict = Verdict::kProblem,
           .seen = absl::StrCat(program,
                                " cannot start: the dynamic linker does not "
                                "find ",
@@ -41,8 +38,7 @@ Finding SeveralRuntimes(const std::vector<OpenMpRuntime>& runtimes,
     // It has the functions that GCC's code calls, too; not the reverse.
     if (runtime.family == "LLVM") preload = runtime.file;
   }
-  return {.check = kOpenmp,
-          .verdict = Verdict::kProblem,
+  return {.verdict = Verdict::kProblem,
           .seen = absl::StrCat(program, " has ", runtimes.size(), ": ", list,
                                ": each starts its own threads, which take the "
                                "cores from each other"),
@@ -80,8 +76,7 @@ std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
         absl::StrAppend(out, runtime.family, " (", runtime.file, ")");
       });
   if (program.empty()) {
-    return {{.check = kOpenmp,
-             .verdict = Verdict::kNote,
+    return {{.verdict = Verdict::kNote,
              .seen = absl::StrCat("no program was named; hvdlite_doctor itself "
                                   "has ",
                                   list.empty() ? "no OpenMP runtime" : list,
@@ -96,34 +91,20 @@ std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
   if (!missing.empty()) findings.push_back(MissingLibraries(missing, program));
   if (runtimes.empty()) {
     findings.push_back(
-        {.check = kOpenmp,
-         .verdict = Verdict::kNote,
+        {.verdict = Verdict::kNote,
          .seen = absl::StrCat(program,
                               " links no OpenMP runtime: one thread computes, "
                               "unless it loads one while it runs")});
   } else if (runtimes.size() == 1) {
-    findings.push_back(
-        {.check = kOpenmp, .seen = absl::StrCat(program, " has one: ", list)});
+    findings.push_back({.seen = absl::StrCat(program, " has one: ", list)});
   } else {
     findings.push_back(SeveralRuntimes(runtimes, list, program));
   }
   return findings;
 }
 
-namespace {
-
-absl::StatusOr<Findings> RunOpenmp(Session& session) {
+absl::StatusOr<Findings> RunOpenMp(Session& session) {
   return JudgeOpenMp(session.libraries, session.program);
-}
-
-}  // namespace
-
-Check OpenMpCheck() {
-  return {
-      .name = kOpenmp,
-      .sees = "OpenMP runtimes that are loaded or linked; missing libraries",
-      .slow = false,
-      .run = &RunOpenmp};
 }
 
 }  // namespace hvdlite::doctor

@@ -12,19 +12,10 @@
 #include "support/processor.h"
 #include "support/text_table.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/host_checks.h"
+#include "tools/doctor/checks/rank_threads.h"
 
 namespace hvdlite::doctor {
 namespace {
-
-constexpr char kOversubscription[] = "oversubscription";
-
-int64_t ThreadsOf(const std::vector<ThreadFacts>& facts,
-                  const std::vector<int>& ranks) {
-  int64_t threads = 0;
-  for (const int rank : ranks) threads += facts[rank].threads;
-  return threads;
-}
 
 // What makes the threads fit.
 std::string Remedy(size_t ranks, double cpus) {
@@ -41,7 +32,6 @@ Finding TooManyThreads(const Sharers& group, int64_t threads,
                        const std::string& host) {
   const bool several = group.ranks.size() > 1;
   return {
-      .check = kOversubscription,
       .verdict = Verdict::kProblem,
       .seen = absl::StrCat(
           support::Counted(group.ranks.size(), "rank"), " on ", host, " with ",
@@ -64,7 +54,6 @@ Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
   int most = 1;
   for (const int rank : group.ranks) most = std::max(most, facts[rank].threads);
   return {
-      .check = kOversubscription,
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(
           support::Counted(group.ranks.size(), "rank"), " on ", host, " bind ",
@@ -84,15 +73,11 @@ Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
 std::optional<Finding> SpinOnAllCpus(const std::vector<ThreadFacts>& facts,
                                      const Sharers& group, int64_t threads,
                                      const std::string& host) {
-  const auto spins =
-      std::find_if(group.ranks.begin(), group.ranks.end(),
-                   [&](int rank) { return !facts[rank].spinning.empty(); });
+  const std::string setting = SpinningOf(facts, group.ranks);
   const int64_t cpus = std::ssize(group.numbers);
-  if (spins == group.ranks.end() || threads < cpus) return std::nullopt;
-  const std::string& setting = facts[*spins].spinning;
+  if (setting.empty() || threads < cpus) return std::nullopt;
   const int64_t fewer = (cpus - 1) / std::ssize(group.ranks);
   return Finding{
-      .check = kOversubscription,
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(
           "threads that wait spin (", setting, "), and ",
@@ -133,8 +118,7 @@ struct Fitting {
 
 Finding EnoughCpus(Fitting fitting) {
   std::sort(fitting.ranks.begin(), fitting.ranks.end());
-  return {.check = kOversubscription,
-          .seen = absl::StrCat(support::Counted(fitting.ranks.size(), "rank"),
+  return {.seen = absl::StrCat(support::Counted(fitting.ranks.size(), "rank"),
                                " with ",
                                support::Counted(fitting.threads, "thread"),
                                fitting.ranks.size() > 1 ? " in all" : "",
@@ -145,14 +129,16 @@ Finding EnoughCpus(Fitting fitting) {
 }  // namespace
 
 std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
-  std::map<std::string, std::vector<int>> ranks_of_host;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    ranks_of_host[ranks[rank].host].push_back(static_cast<int>(rank));
-  }
   std::vector<Finding> findings;
   Fitting fitting;
-  for (const auto& [host, members] : ranks_of_host) {
-    for (const Sharers& group : GroupByCpus(ranks, host)) {
+  for (const auto& [host, groups] : GroupByCpus(ranks)) {
+    std::vector<int> members;
+    double quota = 0;
+    for (const Sharers& group : groups) {
+      for (const int rank : group.ranks) {
+        members.push_back(rank);
+        quota = std::max(quota, ranks[rank].quota);
+      }
       const int64_t threads = ThreadsOf(ranks, group.ranks);
       std::optional<Finding> spin = SpinOnAllCpus(ranks, group, threads, host);
       const bool spins = spin.has_value();
@@ -171,15 +157,11 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
       fitting.threads += static_cast<size_t>(threads);
       fitting.cpus += group.numbers.size();
     }
+    std::sort(members.begin(), members.end());
     const int64_t threads = ThreadsOf(ranks, members);
-    double quota = 0;
-    for (const int rank : members) {
-      quota = std::max(quota, ranks[rank].quota);
-    }
     if (quota == 0 || static_cast<double>(threads) <= quota) continue;
     findings.push_back(
-        {.check = kOversubscription,
-         .verdict = Verdict::kProblem,
+        {.verdict = Verdict::kProblem,
          .seen = absl::StrFormat(
              "the container (cgroup) on %s grants %.3g CPUs, for %s: they are "
              "stopped in every period of 100 ms",
@@ -195,23 +177,10 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
   return findings;
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunOversubscription(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
                            GatherThreads(session));
   return session.topology.rank == 0 ? JudgeThreads(facts) : Findings();
-}
-
-}  // namespace
-
-Check OversubscriptionCheck() {
-  return {.name = kOversubscription,
-          .sees =
-              "more threads than CPUs; ranks bound to the same cores; a "
-              "container's share",
-          .slow = false,
-          .run = &RunOversubscription};
 }
 
 }  // namespace hvdlite::doctor

@@ -22,8 +22,9 @@
 
 namespace hvdlite::doctor {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ThreadFacts, host, cpus, threads, quota,
-                                   cores_of_thread, spinning)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ThreadFacts, host, cpus, cores, threads,
+                                   quota, cores_of_thread, spinning,
+                                   places_outside)
 
 namespace {
 
@@ -183,35 +184,33 @@ std::optional<double> CgroupV1Quota(const support::SystemFiles& files,
                  files.Line(folder + "/cpu.cfs_period_us").value_or(""));
 }
 
-MachineSize SizeOf(const support::SystemFiles& files) {
-  const std::vector<int> online = support::OnlineCpus(files);
-  return {.cpus = static_cast<int>(online.size()),
-          .cores = support::CountCores(online, [&](int cpu) {
-            return support::SiblingsOf(cpu, files);
-          })};
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session) {
   const std::vector<int>& cpus = session.allowed_cpus;
+  const std::vector<int> online = support::OnlineCpus(session.files);
   const int threads = OpenMpThreads(
       session.environment,
       ThreadsByDefault(session.program.empty()
                            ? absl::Span<const support::Library>()
                            : session.libraries,
-                       static_cast<int>(cpus.size()), SizeOf(session.files)));
+                       static_cast<int>(cpus.size()),
+                       {.cpus = static_cast<int>(online.size()),
+                        .cores = static_cast<int>(
+                            support::CoresOf(online, session.files).size())}));
   const auto core_of_cpu = [&](int cpu) {
-    return CoreOfCpu(session.files, cpu);
+    return support::CoreOf(cpu, session.files);
   };
   return GatherFacts<ThreadFacts>(
       session, {.host = session.topology.host_of_rank[session.topology.rank],
                 .cpus = cpus,
+                .cores = support::CoresOf(cpus, session.files),
                 .threads = threads,
                 .quota = CgroupQuota(session.files),
                 .cores_of_thread = CoresOfThreads(session.environment, threads,
                                                   cpus, core_of_cpu),
-                .spinning = SpinningBy(session.environment)});
+                .spinning = SpinningBy(session.environment),
+                .places_outside = PlacesOutside(session.environment, cpus)});
 }
 
 int ThreadsByDefault(absl::Span<const support::Library> libraries, int own_cpus,
@@ -266,15 +265,6 @@ std::string SpinningBy(const base::Environment& environment) {
              : "";
 }
 
-int CoreOfCpu(const support::SystemFiles& files, int cpu) {
-  const absl::StatusOr<std::vector<int>> siblings = support::ParseCpuList(
-      files
-          .Line(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
-                             "/topology/thread_siblings_list"))
-          .value_or(""));
-  return siblings.ok() && !siblings->empty() ? siblings->front() : cpu;
-}
-
 std::vector<Sharers> GroupByOverlap(
     const std::map<int, std::set<int>>& numbers_of_rank) {
   std::vector<Sharers> groups;
@@ -300,18 +290,36 @@ std::vector<Sharers> GroupByOverlap(
   return groups;
 }
 
-std::vector<Sharers> GroupByCpus(const std::vector<ThreadFacts>& facts,
-                                 const std::string& host) {
-  std::map<int, std::set<int>> cpus_of_rank;
+std::map<std::string, std::vector<Sharers>> GroupByCpus(
+    const std::vector<ThreadFacts>& facts) {
+  std::map<std::string, std::map<int, std::set<int>>> cpus_of_rank;
   for (size_t rank = 0; rank < facts.size(); ++rank) {
-    if (facts[rank].host != host) continue;
-    cpus_of_rank[static_cast<int>(rank)] = {facts[rank].cpus.begin(),
-                                            facts[rank].cpus.end()};
+    cpus_of_rank[facts[rank].host][static_cast<int>(rank)] = {
+        facts[rank].cpus.begin(), facts[rank].cpus.end()};
   }
-  return GroupByOverlap(cpus_of_rank);
+  std::map<std::string, std::vector<Sharers>> groups;
+  for (const auto& [host, cpus] : cpus_of_rank) {
+    groups[host] = GroupByOverlap(cpus);
+  }
+  return groups;
 }
 
-std::string CoresOfTheirOwn(int threads) {
+int64_t ThreadsOf(const std::vector<ThreadFacts>& facts,
+                  const std::vector<int>& ranks) {
+  int64_t threads = 0;
+  for (const int rank : ranks) threads += facts[rank].threads;
+  return threads;
+}
+
+std::string SpinningOf(const std::vector<ThreadFacts>& facts,
+                       const std::vector<int>& ranks) {
+  for (const int rank : ranks) {
+    if (!facts[rank].spinning.empty()) return facts[rank].spinning;
+  }
+  return "";
+}
+
+std::string CoresOfTheirOwn(int64_t threads) {
   return absl::StrCat(
       "give every rank cores of its own: hvdliterun, or mpirun --map-by "
       "slot:PE=",
@@ -374,10 +382,12 @@ std::vector<std::set<int>> CoresOfThreads(
   return cores_of_thread;
 }
 
-bool PlacesAreOutside(const base::Environment& environment,
-                      const std::vector<int>& cpus) {
+std::string PlacesOutside(const base::Environment& environment,
+                          const std::vector<int>& cpus) {
   const auto listed = ParsePlaces(Lower(environment, "OMP_PLACES"));
-  return listed.has_value() && Within(*listed, cpus).empty();
+  return listed.has_value() && Within(*listed, cpus).empty()
+             ? environment.get("OMP_PLACES").value_or("")
+             : "";
 }
 
 double CgroupQuota(const support::SystemFiles& files) {

@@ -1,8 +1,9 @@
 // The OpenMP threads of ranks: how many there are, where OpenMP puts them
-// (OpenMP 5.2, 21.1.5 OMP_PROC_BIND and 21.1.6 OMP_PLACES), and what CPUs,
-// cores and share of a container they have.
+// (OpenMP 5.2, 21.1.5 OMP_PROC_BIND and 21.1.6 OMP_PLACES), what CPUs, cores
+// and share of a container they have, and whether these are enough.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,14 +24,16 @@ namespace hvdlite::doctor {
 // Of one rank.
 struct ThreadFacts {
   std::string host;
-  std::vector<int> cpus;  // that it may use
-  int threads = 1;        // of OpenMP
+  std::vector<int> cpus;        // that it may use
+  std::vector<int> cores = {};  // that these belong to (support::CoreOf)
+  int threads = 1;              // of OpenMP
   // CPUs' worth of time that a container grants (cgroup); 0: no limit.
   double quota = 0;
-  // What OpenMP binds each thread to (CoreOfCpu); empty: it does not, or that
-  // is not known.
+  // What OpenMP binds each thread to (support::CoreOf); empty: it does not, or
+  // that is not known.
   std::vector<std::set<int>> cores_of_thread = {};
-  std::string spinning = "";  // SpinningBy()
+  std::string spinning = "";        // SpinningBy()
+  std::string places_outside = "";  // PlacesOutside()
 };
 
 // Collective. By rank.
@@ -56,9 +59,6 @@ int OpenMpThreads(const base::Environment& environment, int by_default);
 // nothing does.
 std::string SpinningBy(const base::Environment& environment);
 
-// The lowest CPU of the core that `cpu` is a thread of.
-int CoreOfCpu(const support::SystemFiles& files, int cpu);
-
 // Ranks that have some of `numbers` in common, directly or through others.
 struct Sharers {
   std::vector<int> ranks;  // ascending
@@ -67,12 +67,27 @@ struct Sharers {
 std::vector<Sharers> GroupByOverlap(
     const std::map<int, std::set<int>>& numbers_of_rank);
 
-// The ranks of `host`, by the CPUs that they may use.
-std::vector<Sharers> GroupByCpus(const std::vector<ThreadFacts>& facts,
-                                 const std::string& host);
+// The ranks of each host, by the CPUs that they may use.
+std::map<std::string, std::vector<Sharers>> GroupByCpus(
+    const std::vector<ThreadFacts>& facts);
+
+// Of `ranks` together.
+int64_t ThreadsOf(const std::vector<ThreadFacts>& facts,
+                  const std::vector<int>& ranks);
+// Of the first of `ranks` that has some.
+std::string SpinningOf(const std::vector<ThreadFacts>& facts,
+                       const std::vector<int>& ranks);
 
 // How ranks of so many threads come to cores that no other rank may use.
-std::string CoresOfTheirOwn(int threads);
+std::string CoresOfTheirOwn(int64_t threads);
+
+// Two threads on a core, and places that a rank may not use. By rank.
+std::vector<Finding> JudgeSmt(const std::vector<ThreadFacts>& ranks);
+
+// Whether more threads compute than there are CPUs, and whether ranks bind
+// theirs to the same cores. By rank; ranks of a host whose CPUs overlap share
+// them.
+std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks);
 
 // The CPUs of each place of an explicit OMP_PLACES: "{0,1},{2,3}" or
 // "{0:2}:2:2". nullopt for names ("cores"), for places that are left out
@@ -89,9 +104,9 @@ std::vector<std::set<int>> CoresOfThreads(
     const std::vector<int>& cpus,
     const std::function<int(int cpu)>& core_of_cpu);
 
-// Whether OMP_PLACES lists CPUs, and none of `cpus`.
-bool PlacesAreOutside(const base::Environment& environment,
-                      const std::vector<int>& cpus);
+// The text of OMP_PLACES, if it lists CPUs and none of `cpus`; else empty.
+std::string PlacesOutside(const base::Environment& environment,
+                          const std::vector<int>& cpus);
 
 // A container's share of the CPUs: the smallest quota of the process's cgroup
 // (version 1 or 2) and those above it, in CPUs; 0: none.

@@ -13,8 +13,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kSharedMemory[] = "shared_memory";
-
 int LargestHost(const collective::Topology& topology) {
   int largest = 0;
   for (int host = 0; host < topology.cross_size; ++host) {
@@ -28,8 +26,7 @@ int LargestHost(const collective::Topology& topology) {
 
 Finding JudgeSharedMemory(const collective::Topology& topology, bool wanted,
                           const absl::Status& shared) {
-  Finding finding = {.check = kSharedMemory,
-                     .seen = "",
+  Finding finding = {.seen = "",
                      .ranks = RanksUpTo(static_cast<size_t>(topology.size))};
   if (LargestHost(topology) == 1) {
     finding.seen = "one rank on each host: none to share memory with";
@@ -54,8 +51,6 @@ Finding JudgeSharedMemory(const collective::Topology& topology, bool wanted,
   return finding;
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunSharedMemory(Session& session) {
   const collective::Topology& topology = session.topology;
   std::vector<int> host;
@@ -73,15 +68,6 @@ absl::StatusOr<Findings> RunSharedMemory(Session& session) {
   const bool wanted =
       LoadConfig(session.environment).value_or(Config()).shared_memory;
   return Findings{JudgeSharedMemory(topology, wanted, shared)};
-}
-
-}  // namespace
-
-Check SharedMemoryCheck() {
-  return {.name = kSharedMemory,
-          .sees = "whether ranks of a host can share memory",
-          .slow = false,
-          .run = &RunSharedMemory};
 }
 
 }  // namespace hvdlite::doctor

@@ -27,7 +27,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuFacts, host, rank, cpu, wall_seconds,
 
 namespace {
 
-constexpr char kSlowCore[] = "slow_core";
 constexpr double kProbeSeconds = 0.1;
 constexpr double kGoodShare = 0.9;  // of the CPU's time
 constexpr double kBadShare = 0.75;
@@ -73,7 +72,6 @@ std::vector<CpuFacts> ProbeAll(const support::SystemFiles& files,
 
 Finding SharedCpu(const CpuFacts& cpu, double share) {
   Finding finding = {
-      .check = kSlowCore,
       .verdict = share < kBadShare ? Verdict::kProblem : Verdict::kWarning,
       .seen = absl::StrFormat("CPU %d of %s: a thread that computed all the "
                               "time got %.0f %% of it",
@@ -149,8 +147,7 @@ std::vector<int> CpusToProbe(
 
 std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
   if (cpus.empty()) {
-    return {{.check = kSlowCore,
-             .verdict = Verdict::kNote,
+    return {{.verdict = Verdict::kNote,
              .seen = "the kernel lets no thread be bound to a CPU"}};
   }
   std::vector<double> speeds;
@@ -169,8 +166,7 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
       findings.push_back(SharedCpu(cpu, share));
     } else if (cpu.gflops < kGoodSpeed * median) {
       findings.push_back(
-          {.check = kSlowCore,
-           .verdict = Verdict::kWarning,
+          {.verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
                "CPU %d of %s computes at %.3g GFLOP/s, the median of all CPUs "
                "is %.3g",
@@ -186,8 +182,7 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
   }
   if (good > 0) {
     findings.push_back(
-        {.check = kSlowCore,
-         .seen = absl::StrFormat(
+        {.seen = absl::StrFormat(
              "%d of %d CPUs on %d %s are free and alike: multiply-adds at "
              "%.3g GFLOP/s",
              good, cpus.size(), hosts.size(),
@@ -199,30 +194,24 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
 
 std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
                                    const std::vector<CpuFacts>& cpus) {
-  std::set<std::string> hosts;
-  for (const ThreadFacts& rank : ranks) hosts.insert(rank.host);
   std::vector<Finding> findings;
-  for (const std::string& host : hosts) {
-    for (const Sharers& group : GroupByCpus(ranks, host)) {
+  for (const auto& [host, groups] : GroupByCpus(ranks)) {
+    for (const Sharers& group : groups) {
       const int64_t shared =
           std::count_if(cpus.begin(), cpus.end(), [&](const CpuFacts& cpu) {
             return cpu.host == host && group.numbers.contains(cpu.cpu) &&
                    cpu.cpu_seconds < kGoodShare * cpu.wall_seconds;
           });
       const int64_t free = std::ssize(group.numbers) - shared;
-      int64_t threads = 0;
-      bool wait = false;  // for threads of their own rank
-      std::string spinning;
-      for (const int rank : group.ranks) {
-        threads += ranks[rank].threads;
-        wait = wait || ranks[rank].threads > 1;
-        if (spinning.empty()) spinning = ranks[rank].spinning;
-      }
+      const int64_t threads = ThreadsOf(ranks, group.ranks);
+      const std::string spinning = SpinningOf(ranks, group.ranks);
+      const bool wait =  // for threads of their own rank
+          std::any_of(group.ranks.begin(), group.ranks.end(),
+                      [&](int rank) { return ranks[rank].threads > 1; });
       if (shared == 0 || threads <= free || !wait) continue;
       const int64_t fitting = free / std::ssize(group.ranks);
       findings.push_back(
-          {.check = kSlowCore,
-           .verdict = Verdict::kWarning,
+          {.verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
                "%d OpenMP threads on %s, where %d of %d CPUs %s free beside "
                "other "
@@ -244,8 +233,6 @@ std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
   }
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunSlowCore(Session& session) {
   const int rank = session.topology.rank;
@@ -275,15 +262,6 @@ absl::StatusOr<Findings> RunSlowCore(Session& session) {
   Findings of_threads = JudgeFreeCpus(threads, all);
   std::move(of_threads.begin(), of_threads.end(), std::back_inserter(findings));
   return findings;
-}
-
-}  // namespace
-
-Check SlowCoreCheck() {
-  return {.name = kSlowCore,
-          .sees = "CPUs that are slow, or shared with other processes",
-          .slow = true,
-          .run = &RunSlowCore};
 }
 
 }  // namespace hvdlite::doctor

@@ -4,21 +4,22 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "support/processor.h"
+#include "support/text_table.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/host_checks.h"
 #include "tools/doctor/checks/rank_threads.h"
 
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kSmt[] = "smt";
 constexpr char kBind[] = "OMP_PLACES=cores OMP_PROC_BIND=close";
 
-bool HaveCoresOfTheirOwn(const std::vector<ThreadFacts>& ranks) {
+// OMP_PLACES and OMP_PROC_BIND give each thread a core of its own.
+bool HaveCoresOfTheirOwn(const std::vector<ThreadFacts>& facts,
+                         const std::vector<int>& ranks) {
   std::set<int> taken;
-  for (const ThreadFacts& rank : ranks) {
-    if (rank.cores_of_thread.empty()) return false;
-    for (const std::set<int>& cores : rank.cores_of_thread) {
+  for (const int rank : ranks) {
+    if (facts[rank].cores_of_thread.empty()) return false;
+    for (const std::set<int>& cores : facts[rank].cores_of_thread) {
       if (cores.size() != 1 || !taken.insert(*cores.begin()).second) {
         return false;
       }
@@ -28,111 +29,85 @@ bool HaveCoresOfTheirOwn(const std::vector<ThreadFacts>& ranks) {
 }
 
 // What gives each rank's threads cores of their own.
-std::string Remedy(const SmtFacts& facts) {
-  const bool too_many = facts.threads > facts.cores;
-  const int threads =
-      std::max((too_many ? facts.cores : facts.threads) / facts.ranks, 1);
+std::string Remedy(int64_t ranks, int64_t threads, int64_t cores) {
+  const bool too_many = threads > cores;
+  const int64_t fitting =
+      std::max<int64_t>((too_many ? cores : threads) / ranks, 1);
   const std::string fewer =
-      too_many ? absl::StrCat("OMP_NUM_THREADS=", threads, " ") : "";
-  if (facts.ranks > facts.cores) {
-    return absl::StrCat("start ", facts.cores,
-                        facts.cores == 1 ? " rank" : " ranks",
+      too_many ? absl::StrCat("OMP_NUM_THREADS=", fitting, " ") : "";
+  if (ranks > cores) {
+    return absl::StrCat("start ", support::Counted(cores, "rank"),
                         " here with OMP_NUM_THREADS=1");
   }
   // Each rank for itself would begin at the first core.
-  return facts.ranks == 1
+  return ranks == 1
              ? absl::StrCat("export ", fewer, kBind)
-             : absl::StrCat(CoresOfTheirOwn(threads), "; then export ", fewer,
+             : absl::StrCat(CoresOfTheirOwn(fitting), "; then export ", fewer,
                             kBind, ", which hvdliterun does itself");
 }
 
-Finding JudgePlaces(const std::string& places, const std::vector<int>& cpus) {
-  return {.check = kSmt,
-          .verdict = Verdict::kWarning,
-          .seen = absl::StrCat("OMP_PLACES=", places,
-                               " names CPUs that this rank may not use (",
-                               support::FormatCpuList(cpus),
-                               " it may): the OpenMP runtime ignores it"),
-          .remedy =
-              "unset OMP_PLACES, or export OMP_PLACES=cores: those that "
-              "each rank may use"};
+// Of ranks that share CPUs; mostly one.
+Finding JudgeSharers(const std::vector<ThreadFacts>& facts,
+                     const Sharers& group) {
+  const int64_t ranks = std::ssize(group.ranks);
+  std::set<int> own_cores;
+  int64_t threads = 0;
+  for (const int rank : group.ranks) {
+    own_cores.insert(facts[rank].cores.begin(), facts[rank].cores.end());
+    threads += facts[rank].threads;
+  }
+  const int64_t cpus = std::ssize(group.numbers);
+  const int64_t cores = std::ssize(own_cores);
+  Finding finding = {
+      .seen = absl::StrCat(
+          support::Counted(cpus, "CPU"), " on ",
+          support::Counted(cores, "core"), " for ",
+          support::Counted(threads, "thread"),
+          ranks == 1 ? "" : absl::StrCat(" of ", ranks, " ranks"), ": "),
+      .ranks = group.ranks};
+  if (cpus == cores) {
+    finding.seen += "no SMT";
+  } else if (threads <= cores && HaveCoresOfTheirOwn(facts, group.ranks)) {
+    finding.seen += "OMP_PLACES gives each thread a core of its own";
+  } else {
+    finding.verdict = threads <= cores ? Verdict::kNote : Verdict::kWarning;
+    finding.seen += threads <= cores
+                        ? "threads may meet on a core"
+                        : "two threads of a core share its vector units, "
+                          "which one can fill";
+    finding.remedy = Remedy(ranks, threads, cores);
+  }
+  return finding;
 }
 
 }  // namespace
 
-SmtFacts GatherSmt(const support::SystemFiles& files,
-                   const std::vector<ThreadFacts>& sharers) {
-  SmtFacts facts = {.ranks = static_cast<int>(sharers.size()), .threads = 0};
-  std::set<int> cpus;
-  for (const ThreadFacts& rank : sharers) {
-    cpus.insert(rank.cpus.begin(), rank.cpus.end());
-    facts.threads += rank.threads;
+std::vector<Finding> JudgeSmt(const std::vector<ThreadFacts>& ranks) {
+  std::vector<Finding> findings;
+  for (const auto& [host, groups] : GroupByCpus(ranks)) {
+    for (const Sharers& group : groups) {
+      findings.push_back(JudgeSharers(ranks, group));
+    }
   }
-  std::set<int> cores;
-  for (const int cpu : cpus) cores.insert(CoreOfCpu(files, cpu));
-  facts.cpus = static_cast<int>(cpus.size());
-  facts.cores = static_cast<int>(cores.size());
-  facts.one_per_core = HaveCoresOfTheirOwn(sharers);
-  return facts;
-}
-
-Finding JudgeSmt(const SmtFacts& facts) {
-  const std::string cpus = absl::StrCat(
-      facts.cpus, facts.cpus == 1 ? " CPU" : " CPUs", " on ", facts.cores,
-      facts.cores == 1 ? " core" : " cores", " for ", facts.threads,
-      facts.threads == 1 ? " thread" : " threads",
-      facts.ranks == 1 ? "" : absl::StrCat(" of ", facts.ranks, " ranks"));
-  if (facts.cpus == facts.cores) {
-    return {.check = kSmt, .seen = absl::StrCat(cpus, ": no SMT")};
-  }
-  if (facts.threads <= facts.cores && facts.one_per_core) {
-    return {.check = kSmt,
-            .seen = absl::StrCat(cpus,
-                                 ": OMP_PLACES gives each thread a core of its "
-                                 "own")};
-  }
-  if (facts.threads <= facts.cores) {
-    return {.check = kSmt,
-            .verdict = Verdict::kNote,
-            .seen = absl::StrCat(cpus, ": threads may meet on a core"),
-            .remedy = Remedy(facts)};
-  }
-  return {.check = kSmt,
-          .verdict = Verdict::kWarning,
-          .seen = absl::StrCat(cpus,
-                               ": two threads of a core share its vector "
-                               "units, which one can fill"),
-          .remedy = Remedy(facts)};
-}
-
-namespace {
-
-absl::StatusOr<Findings> RunSmt(Session& session) {
-  const int rank = session.topology.rank;
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
-                           GatherThreads(session));
-  Findings findings;
-  for (const Sharers& group : GroupByCpus(facts, facts[rank].host)) {
-    if (std::count(group.ranks.begin(), group.ranks.end(), rank) == 0) continue;
-    std::vector<ThreadFacts> sharers;
-    for (const int sharer : group.ranks) sharers.push_back(facts[sharer]);
-    findings.push_back(JudgeSmt(GatherSmt(session.files, sharers)));
-  }
-  if (PlacesAreOutside(session.environment, session.allowed_cpus)) {
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].places_outside.empty()) continue;
     findings.push_back(
-        JudgePlaces(session.environment.get("OMP_PLACES").value_or(""),
-                    session.allowed_cpus));
+        {.verdict = Verdict::kWarning,
+         .seen = absl::StrCat("OMP_PLACES=", ranks[rank].places_outside,
+                              " names CPUs that this rank may not use (",
+                              support::FormatCpuList(ranks[rank].cpus),
+                              " it may): the OpenMP runtime ignores it"),
+         .remedy = "unset OMP_PLACES, or export OMP_PLACES=cores: those that "
+                   "each rank may use",
+         .ranks = {static_cast<int>(rank)}});
   }
   return findings;
 }
 
-}  // namespace
-
-Check SmtCheck() {
-  return {.name = kSmt,
-          .sees = "two threads on a core",
-          .slow = false,
-          .run = &RunSmt};
+absl::StatusOr<Findings> RunSmt(Session& session) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
+                           GatherThreads(session));
+  return session.topology.rank == 0 ? JudgeSmt(facts) : Findings();
 }
 
 }  // namespace hvdlite::doctor

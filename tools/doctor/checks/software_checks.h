@@ -30,10 +30,6 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);
 // Of this rank.
 Finding BlasFindingOf(const Session& session);
 
-// How to get away from the reference BLAS in `file`.
-std::string ReferenceBlasRemedy(const std::string& file,
-                                const std::string& library_path);
-
 // Of one rank: one thread, all ranks at once.
 struct BlasSpeed {
   double gflops = 0;       // per second of CPU time; 0: there is no BLAS
@@ -61,8 +57,8 @@ std::vector<OpenMpRuntime> OpenMpRuntimesAmong(
 std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
                                  const std::string& program);
 
-// Whether `program` has libraries of several LibTorchs. Nothing without LibTorch,
-// and of the doctor itself (empty), which has none.
+// Whether `program` has libraries of several LibTorchs. Nothing without
+// LibTorch, and of the doctor itself (empty), which has none.
 std::vector<Finding> JudgeLibTorch(
     const std::vector<support::Library>& libraries, const std::string& program);
 

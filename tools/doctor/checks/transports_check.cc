@@ -9,8 +9,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kTransports[] = "transports";
-
 std::string OneOf(const std::vector<std::string>& names) {
   return names.empty() ? "none" : absl::StrJoin(names, ", ");
 }
@@ -33,12 +31,10 @@ TransportFacts TransportsIn(absl::Span<const support::Library> loaded) {
 Finding JudgeTransports(const TransportFacts& facts) {
   if (facts.pml.empty()) {
     return {
-        .check = kTransports,
         .verdict = Verdict::kNote,
         .seen = absl::StrCat(facts.mpi_library, " does not tell what it uses")};
   }
   Finding finding = {
-      .check = kTransports,
       .seen = absl::StrCat(
           "Open MPI sends messages by ", OneOf(facts.pml), " (pml), over ",
           absl::c_linear_search(facts.pml, "ucx")
@@ -57,11 +53,9 @@ Finding JudgeTransports(const TransportFacts& facts) {
   return finding;
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunTransports(Session& session) {
   if (!session.mpi.has_value()) {
-    return Findings{{.check = kTransports, .seen = "MPI is left out"}};
+    return Findings{{.seen = "MPI is left out"}};
   }
   TransportFacts facts = TransportsIn(support::LoadedLibraries());
   facts.mpi_library = session.mpi->library;
@@ -71,15 +65,6 @@ absl::StatusOr<Findings> RunTransports(Session& session) {
     if (device.fast) facts.fast_devices.push_back(device.device);
   }
   return Findings{JudgeTransports(facts)};
-}
-
-}  // namespace
-
-Check TransportsCheck() {
-  return {.name = kTransports,
-          .sees = "what MPI's messages travel over",
-          .slow = false,
-          .run = &RunTransports};
 }
 
 }  // namespace hvdlite::doctor

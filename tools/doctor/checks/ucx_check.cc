@@ -6,15 +6,10 @@
 #include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
-namespace {
-constexpr char kUcx[] = "ucx";
-}  // namespace
-
 Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
                  int hosts) {
   if (!devices.has_value()) {
-    return {.check = kUcx,
-            .verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
+    return {.verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
             .seen =
                 "hvdlite was built without UCX: control messages between "
                 "hosts go over MPI, which has to be polled",
@@ -27,15 +22,13 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
     fast |= device.fast;
   }
   if (transports.empty()) {
-    return {.check = kUcx,
-            .verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
+    return {.verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
             .seen = "UCX finds no network device",
             .remedy = hosts > 1 ? "see ucx_info -d; is UCX_NET_DEVICES or "
                                   "UCX_TLS set?"
                                 : ""};
   }
-  return {.check = kUcx,
-          .seen = absl::StrCat(
+  return {.seen = absl::StrCat(
               "UCX finds ",
               absl::StrJoin(transports, ", ",
                             [](std::string* out, const auto& device) {
@@ -46,19 +39,8 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
               fast ? "" : ": no network faster than Ethernet")};
 }
 
-namespace {
-
 absl::StatusOr<Findings> RunUcx(Session& session) {
   return Findings{JudgeUcx(UcxDevices(), session.topology.cross_size)};
-}
-
-}  // namespace
-
-Check UcxCheck() {
-  return {.name = kUcx,
-          .sees = "devices that UCX finds",
-          .slow = false,
-          .run = &RunUcx};
 }
 
 }  // namespace hvdlite::doctor

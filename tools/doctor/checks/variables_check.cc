@@ -21,8 +21,6 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kVariables[] = "variables";
-
 // Why nothing reads a variable, and what does its work here; may be empty.
 struct Unread {
   std::string why;
@@ -32,7 +30,6 @@ struct Unread {
 Finding DoesNothing(const std::string& name, const std::string& value,
                     const Unread& unread) {
   return {
-      .check = kVariables,
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(name, "=", value, " does nothing: ", unread.why),
       .remedy = absl::StrCat(
@@ -221,16 +218,14 @@ std::optional<Finding> JudgeVariable(const std::string& name,
 std::vector<Finding> JudgeOwn(const base::Environment& environment) {
   const absl::StatusOr<Config> config = LoadConfig(environment);
   if (!config.ok()) {
-    return {{.check = kVariables,
-             .verdict = Verdict::kProblem,
+    return {{.verdict = Verdict::kProblem,
              .seen = std::string(config.status().message()),
              .remedy = "correct or unset it: init() fails"}};
   }
   std::vector<Finding> findings;
   for (const std::string& warning : config->warnings) {
     // "the environment variable A is not known; did you mean B?"
-    findings.push_back({.check = kVariables,
-                        .verdict = Verdict::kWarning,
+    findings.push_back({.verdict = Verdict::kWarning,
                         .seen = warning,
                         .remedy = "rename or unset it"});
   }
@@ -265,13 +260,10 @@ std::vector<Finding> JudgeVariables(const base::Environment& environment,
     if (finding.has_value()) findings.push_back(*std::move(finding));
   }
   if (findings.empty()) {
-    findings.push_back({.check = kVariables,
-                        .seen = "none is set that is known to do nothing"});
+    findings.push_back({.seen = "none is set that is known to do nothing"});
   }
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunVariables(Session& session) {
   Readers readers;
@@ -291,15 +283,6 @@ absl::StatusOr<Findings> RunVariables(Session& session) {
   readers.large_pages = support::HasLargePageLibrary(session.libraries);
   readers.program = session.program;
   return JudgeVariables(session.environment, readers);
-}
-
-}  // namespace
-
-Check VariablesCheck() {
-  return {.name = kVariables,
-          .sees = "environment variables that do nothing",
-          .slow = false,
-          .run = &RunVariables};
 }
 
 }  // namespace hvdlite::doctor

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/fnv1a.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/gather_facts.h"
 #include "tools/doctor/checks/world_checks.h"
@@ -13,15 +14,9 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kVersions[] = "versions";
-
-// FNV-1a (Fowler, Noll, Vo), to tell files apart.
-std::string Fingerprint(const std::string& bytes) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  }
-  return absl::StrFormat("%016x", hash);
+std::string Fingerprint(const std::string& file) {
+  return absl::StrFormat(
+      "%016x", base::Fnv1a(support::SystemFiles().Text(file).value_or("")));
 }
 
 Versions VersionsHere(Session& session) {
@@ -37,17 +32,12 @@ Versions VersionsHere(Session& session) {
        absl::StrCat(session.blas.facts.kind, " ", session.blas.facts.version,
                     " ", session.blas.facts.core)},
       // The file, because hosts may have copies of their own.
-      {"hvdlite",
-       absl::StrCat(
-           HVDLITE_VERSION, " (this program's bytes: ",
-           Fingerprint(
-               support::SystemFiles().Text("/proc/self/exe").value_or("")),
-           ")")},
+      {"hvdlite", absl::StrCat(HVDLITE_VERSION, " (this program's bytes: ",
+                               Fingerprint("/proc/self/exe"), ")")},
   };
   for (const support::Library& library : session.libraries) {
     if (library.name.find("libhvdlite.so") != 0) continue;
-    versions["libhvdlite"] =
-        Fingerprint(support::SystemFiles().Text(library.path).value_or(""));
+    versions["libhvdlite"] = Fingerprint(library.path);
   }
   return versions;
 }
@@ -88,8 +78,7 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
       std::set<std::string> hosts;
       for (const int rank : ranks) hosts.insert(host_of_rank[rank]);
       findings.push_back(
-          {.check = kVersions,
-           .verdict = MustAgree(name) ? Verdict::kProblem : Verdict::kNote,
+          {.verdict = MustAgree(name) ? Verdict::kProblem : Verdict::kNote,
            .seen = absl::StrCat(
                name, " is ", version.empty() ? "none" : version, " on ",
                absl::StrJoin(hosts, ", "), ", but ",
@@ -101,15 +90,12 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
     }
   }
   if (findings.empty()) {
-    findings.push_back({.check = kVersions,
-                        .seen = absl::StrCat("the same on all ranks: ",
+    findings.push_back({.seen = absl::StrCat("the same on all ranks: ",
                                              absl::StrJoin(names, ", ")),
                         .ranks = RanksUpTo(of_rank.size())});
   }
   return findings;
 }
-
-namespace {
 
 absl::StatusOr<Findings> RunVersions(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
@@ -117,15 +103,6 @@ absl::StatusOr<Findings> RunVersions(Session& session) {
       GatherFacts<Versions>(session, VersionsHere(session)));
   if (session.topology.rank != 0) return Findings();
   return JudgeVersions(versions, session.topology.host_of_rank);
-}
-
-}  // namespace
-
-Check VersionsCheck() {
-  return {.name = kVersions,
-          .sees = "software that differs between hosts",
-          .slow = false,
-          .run = &RunVersions};
 }
 
 }  // namespace hvdlite::doctor

@@ -3,8 +3,7 @@
 
 #include <cstdlib>
 
-#include "support/machine.h"
-#include "support/processor.h"
+#include "support/libraries.h"
 #include "tests/tools/doctor/checks/expect_findings.h"
 #include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/software_checks.h"
@@ -41,34 +40,10 @@ TEST(BlasTest, KernelsOfAnOldProcessorAreAProblem) {
                  "ok");
 }
 
-// The first processor in /proc/cpuinfo of two machines.
-constexpr char kA64fx[] =
-    "processor\t: 0\n"
-    "BogoMIPS\t: 200.00\n"
-    "Features\t: fp asimd evtstrm sha1 sha2 crc32 atomics fphp asimdhp cpuid "
-    "asimdrdm fcma dcpop sve\n"
-    "CPU implementer\t: 0x46\n"
-    "CPU architecture: 8\n"
-    "CPU variant\t: 0x1\n"
-    "CPU part\t: 0x001\n"
-    "CPU revision\t: 0\n\n";
-constexpr char kGraviton3[] =
-    "processor\t: 0\n"
-    "BogoMIPS\t: 2100.00\n"
-    "Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp "
-    "asimdhp cpuid asimdrdm jscvt fcma lrcpc dcpop sha3 sm3 sm4 asimddp sha512 "
-    "sve asimdfhm dit uscat ilrcpc flagm ssbs paca pacg dcpodp svei8mm svebf16 "
-    "i8mm bf16 dgh rng\n"
-    "CPU implementer\t: 0x41\n"
-    "CPU architecture: 8\n"
-    "CPU variant\t: 0x1\n"
-    "CPU part\t: 0xd40\n"
-    "CPU revision\t: 1\n\n";
-
-BlasSurroundings On(const std::string& cpuinfo) {
-  return {.cpu_flags = support::CpuFlags(cpuinfo),
-          .cpu_implementer = support::ValueOf(cpuinfo, "CPU implementer")};
-}
+const BlasSurroundings kA64fx = {.cpu_flags = {"asimd", "sve"},
+                                 .cpu_implementer = "0x46"};
+const BlasSurroundings kGraviton3 = {.cpu_flags = {"asimd", "sve"},
+                                     .cpu_implementer = "0x41"};
 
 TEST(BlasTest, KernelsThatTheEnvironmentAsksForAreBlamedOnIt) {
   BlasFacts facts = OpenBlas("Haswell");
@@ -99,25 +74,25 @@ TEST(BlasTest, KernelsThatOpenBlasWouldNotTakeByItselfAreOkIfTheyAreBetter) {
 TEST(BlasTest, OnArmTheEnvironmentIsBlamedWhereOpenBlasKnowsBetter) {
   BlasFacts facts = OpenBlas("armv8");
   facts.own_core = "neoversev1";
-  ExpectFindings(JudgeBlas(facts, On(kGraviton3)), "note");
+  ExpectFindings(JudgeBlas(facts, kGraviton3), "note");
 }
 
 TEST(BlasTest, KernelsWithoutSveAreAProblemWhereVectorsAreLong) {
   BlasFacts debian12 = OpenBlas("armv8");
-  ExpectFindings(JudgeBlas(debian12, On(kA64fx)), "problem");
-  ExpectFindings(JudgeBlas(debian12, On(kGraviton3)), "note");
+  ExpectFindings(JudgeBlas(debian12, kA64fx), "problem");
+  ExpectFindings(JudgeBlas(debian12, kGraviton3), "note");
   ExpectFindings(JudgeBlas(debian12, {.cpu_flags = {"asimd"}}), "ok");
-  ExpectFindings(JudgeBlas(OpenBlas("a64fx"), On(kA64fx)), "ok");
-  ExpectFindings(JudgeBlas(OpenBlas("neoversev1"), On(kGraviton3)), "ok");
+  ExpectFindings(JudgeBlas(OpenBlas("a64fx"), kA64fx), "ok");
+  ExpectFindings(JudgeBlas(OpenBlas("neoversev1"), kGraviton3), "ok");
 }
 
 TEST(BlasTest, KernelsForSveThatAreThereAreAskedFor) {
   BlasFacts facts = OpenBlas("ARMV8");
   facts.sve_cores = {"A64FX", "ARMV8SVE"};
-  ExpectFindings(JudgeBlas(facts, On(kA64fx)), "problem");
-  ExpectFindings(JudgeBlas(facts, On(kGraviton3)), "note");
+  ExpectFindings(JudgeBlas(facts, kA64fx), "problem");
+  ExpectFindings(JudgeBlas(facts, kGraviton3), "note");
   facts.sve_cores = {"ARMV8SVE"};
-  ExpectFindings(JudgeBlas(facts, On(kA64fx)), "problem");
+  ExpectFindings(JudgeBlas(facts, kA64fx), "problem");
 }
 
 TEST(BlasTest, OpenBlasTellsWhatItIs) {
@@ -134,10 +109,10 @@ TEST(BlasTest, OpenBlasTellsWhatItIs) {
 
 TEST(BlasTest, WhatOpenBlasWouldTakeByItselfIsFoundOutElsewhere) {
   ASSERT_EQ(setenv("OPENBLAS_CORETYPE", "Haswell", /*overwrite=*/1), 0);
-  EXPECT_EQ(OwnOpenBlasCore({HVDLITE_FAKE_OPENBLAS}), "armv8");
+  EXPECT_EQ(support::OwnOpenBlasCore({HVDLITE_FAKE_OPENBLAS}), "armv8");
   EXPECT_EQ(LoadBlas({HVDLITE_FAKE_OPENBLAS}).facts.core, "Haswell");
   ASSERT_EQ(unsetenv("OPENBLAS_CORETYPE"), 0);
-  EXPECT_EQ(OwnOpenBlasCore({"libm.so.6"}), "");
+  EXPECT_EQ(support::OwnOpenBlasCore({"libm.so.6"}), "");
 }
 
 TEST(BlasTest, ReferenceBlasIsAProblemAndSaysHowToReplaceIt) {
@@ -154,8 +129,9 @@ TEST(BlasTest, ReferenceBlasIsAProblemAndSaysHowToReplaceIt) {
                 {.cpu_flags = kAvx512,
                  .library_path = "/a:/usr/lib/x86_64-linux-gnu/blas:/b"}),
       "problem");
-  EXPECT_THAT(ReferenceBlasRemedy("/opt/x/libblas.so.3", "/a"),
-              HasSubstr("install OpenBLAS"));
+  ExpectFindings(JudgeBlas({.file = "/opt/x/libblas.so.3", .kind = "reference"},
+                           {.cpu_flags = kAvx512, .library_path = "/a"}),
+                 "problem");
 }
 
 TEST(BlasTest, ThreadsBesideThoseOfOpenMpAreAWarning) {

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/fakes/machine_files.h"
 #include "tests/tools/doctor/checks/expect_findings.h"
 
 namespace hvdlite::doctor {
@@ -17,75 +17,8 @@ using ::testing::ElementsAre;
 constexpr char kCpu[] = "/sys/devices/system/cpu/cpu";
 constexpr char kNode[] = "/sys/devices/system/node/";
 
-TEST(SmtTest, CountsCoresByTheirThreads) {
-  FileTree tree;
-  for (int cpu = 0; cpu < 4; ++cpu) {
-    tree.Write(kCpu + std::to_string(cpu) + "/topology/thread_siblings_list",
-               cpu % 2 == 0 ? "0,2" : "1,3");
-  }
-  const SmtFacts facts =
-      GatherSmt(tree.files(), {{.host = "a", .cpus = {0, 1, 2}, .threads = 3}});
-  EXPECT_EQ(facts.ranks, 1);
-  EXPECT_EQ(facts.cpus, 3);
-  EXPECT_EQ(facts.cores, 2);
-  EXPECT_EQ(facts.threads, 3);
-  EXPECT_EQ(
-      GatherSmt(FileTree().files(), {{.host = "a", .cpus = {0, 1}}}).cores, 2);
-}
-
-// A rank on four CPUs, with a thread on each of these cores.
-ThreadFacts BoundTo(std::vector<std::set<int>> cores_of_thread) {
-  return {.host = "a",
-          .cpus = {0, 1, 2, 3},
-          .threads = static_cast<int>(cores_of_thread.size()),
-          .cores_of_thread = std::move(cores_of_thread)};
-}
-
-TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
-  const support::SystemFiles files = FileTree().files();
-  EXPECT_TRUE(GatherSmt(files, {BoundTo({{0}, {1}})}).one_per_core);
-  EXPECT_FALSE(GatherSmt(files, {BoundTo({{0}, {0}})}).one_per_core);
-  EXPECT_FALSE(GatherSmt(files, {BoundTo({{0, 1}})}).one_per_core);
-  EXPECT_FALSE(GatherSmt(files, {{.host = "a", .cpus = {0}}}).one_per_core);
-}
-
-TEST(SmtTest, RanksThatShareCpusAddUp) {
-  const support::SystemFiles files = FileTree().files();
-  const SmtFacts facts =
-      GatherSmt(files, {BoundTo({{0}}), BoundTo({{1}, {2}})});
-  EXPECT_EQ(facts.ranks, 2);
-  EXPECT_EQ(facts.threads, 3);
-  EXPECT_EQ(facts.cpus, 4);
-  EXPECT_TRUE(facts.one_per_core);
-  EXPECT_FALSE(GatherSmt(files, {BoundTo({{0}}), BoundTo({{0}})}).one_per_core);
-}
-
-TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {
-  ExpectFindings(JudgeSmt({.cpus = 4, .cores = 2, .threads = 4}), "warning");
-  ExpectFindings(JudgeSmt({.cpus = 4, .cores = 2, .threads = 2}), "note");
-  ExpectFindings(JudgeSmt({.cpus = 2, .cores = 2, .threads = 2}), "ok");
-}
-
-TEST(SmtTest, RanksThatShareCpusAreToldToTakeCoresOfTheirOwnFirst) {
-  ExpectFindings(JudgeSmt({.ranks = 2, .cpus = 16, .cores = 8, .threads = 6}),
-                 "note");
-  ExpectFindings(JudgeSmt({.ranks = 2, .cpus = 16, .cores = 8, .threads = 16}),
-                 "warning");
-  ExpectFindings(JudgeSmt({.ranks = 4, .cpus = 4, .cores = 2, .threads = 4}),
-                 "warning");
-}
-
-TEST(SmtTest, ThreadsThatAreBoundToCoresOfTheirOwnAreOk) {
-  ExpectFindings(
-      JudgeSmt({.cpus = 4, .cores = 2, .threads = 2, .one_per_core = true}),
-      "ok");
-  ExpectFindings(
-      JudgeSmt({.cpus = 4, .cores = 2, .threads = 3, .one_per_core = true}),
-      "warning");
-}
-
 TEST(NumaTest, FindsTheNodesOfTheCpus) {
-  FileTree tree;
+  testing::MachineFiles tree;
   tree.Write(std::string(kNode) + "has_memory", "0-1");
   tree.Write(std::string(kNode) + "node0/cpulist", "0-3");
   tree.Write(std::string(kNode) + "node1/cpulist", "4-7");
@@ -101,7 +34,8 @@ TEST(NumaTest, TellsTheKernelsMemoryPolicy) {
   if (syscall(SYS_set_mempolicy, MPOL_LOCAL, nullptr, 0UL) != 0) {
     GTEST_SKIP() << "set_mempolicy is forbidden";
   }
-  const std::string policy = GatherNuma(FileTree().files(), {0}).policy;
+  const std::string policy =
+      GatherNuma(testing::MachineFiles().files(), {0}).policy;
   ASSERT_EQ(syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0UL), 0);
   EXPECT_EQ(policy, "local");
 }
@@ -132,7 +66,7 @@ TEST(NumaTest, BalancingIsANoteWhereMemoryIsNotBound) {
 }
 
 TEST(HugePagesTest, ReadsTheKernelsSettings) {
-  FileTree tree;
+  testing::MachineFiles tree;
   tree.Write("/sys/kernel/mm/transparent_hugepage/enabled",
              "always [madvise] never");
   const std::string pages = "/sys/kernel/mm/hugepages/hugepages-2048kB";
@@ -184,7 +118,7 @@ TEST(HugePagesTest, FujitsusLibraryTakesLargePagesByItself) {
 }
 
 TEST(FrequencyTest, ReadsGovernorsAndLimits) {
-  FileTree tree;
+  testing::MachineFiles tree;
   for (int cpu = 0; cpu < 3; ++cpu) {
     const std::string folder = kCpu + std::to_string(cpu) + "/cpufreq/";
     tree.Write(folder + "scaling_governor",

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/doctor/checks/expect_findings.h"
-#include "tools/doctor/checks/host_checks.h"
+#include "tools/doctor/checks/rank_threads.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -51,6 +51,7 @@ TEST(OversubscriptionTest, AContainersShareCounts) {
 ThreadFacts Bound(std::vector<std::set<int>> cores_of_thread) {
   ThreadFacts facts = On("a", {0, 1, 2, 3, 4, 5, 6, 7},
                          static_cast<int>(cores_of_thread.size()));
+  facts.cores = {0, 1, 2, 3};
   facts.cores_of_thread = std::move(cores_of_thread);
   return facts;
 }
@@ -81,6 +82,36 @@ TEST(OversubscriptionTest, ThreadsThatSpinOnAllCpusAreAWarning) {
   ExpectFindings(JudgeThreads({rank}), "warning");
   rank.threads = 3;
   ExpectFindings(JudgeThreads({rank}), "ok");
+}
+
+TEST(SmtTest, ThreadsThatMayMeetOnACoreAreANoteAndThoseThatMustAWarning) {
+  struct Case {
+    int ranks, cpus, cores, threads;  // that each of the ranks has
+    const char* verdict;
+  };
+  for (const Case& one : {Case{1, 4, 2, 4, "warning"},
+                          {1, 4, 2, 2, "note"},
+                          {1, 2, 2, 2, "ok"},
+                          {2, 16, 8, 3, "note"},
+                          {2, 16, 8, 8, "warning"},
+                          {4, 4, 2, 1, "warning"}}) {
+    ThreadFacts rank = On("a", RanksUpTo(one.cpus), one.threads);
+    rank.cores = RanksUpTo(one.cores);
+    ExpectFindings(JudgeSmt(std::vector<ThreadFacts>(one.ranks, rank)),
+                   one.verdict);
+  }
+}
+
+TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
+  ExpectFindings(JudgeSmt({Bound({{0}, {1}})}), "ok");
+  ExpectFindings(JudgeSmt({Bound({{0}}), Bound({{1}, {2}})}), "ok");
+  for (const auto& ranks :
+       std::vector<std::vector<ThreadFacts>>{{Bound({{0}, {0}})},
+                                             {Bound({{0, 1}})},
+                                             {Bound({{0}}), Bound({{0}})}}) {
+    ExpectFindings(JudgeSmt(ranks), "note");
+  }
+  ExpectFindings(JudgeSmt({Bound({{0}, {1}, {2}, {3}, {0}})}), "warning");
 }
 
 TEST(OversubscriptionTest, TheSpinningOfThreadsIsReadFromTheEnvironment) {

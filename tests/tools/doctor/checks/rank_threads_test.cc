@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/fakes/machine_files.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -42,14 +42,6 @@ TEST(OpenMpThreadsTest, FollowsTheEnvironment) {
   EXPECT_EQ(threads({{"OMP_NUM_THREADS", "none"}}), 8);
   EXPECT_EQ(threads({{"OMP_THREAD_LIMIT", "5"}}), 5);
   EXPECT_EQ(threads({{"OMP_NUM_THREADS", "64"}, {"OMP_THREAD_LIMIT", "5"}}), 5);
-}
-
-TEST(CoreOfCpuTest, IsTheLowestOfItsThreads) {
-  FileTree tree;
-  tree.Write("/sys/devices/system/cpu/cpu12/topology/thread_siblings_list",
-             "8,12");
-  EXPECT_EQ(CoreOfCpu(tree.files(), 12), 8);
-  EXPECT_EQ(CoreOfCpu(tree.files(), 3), 3) << "not told";
 }
 
 TEST(SharersTest, ShareDirectlyOrThroughOthers) {
@@ -179,16 +171,16 @@ TEST(CoresOfThreadsTest, WithoutBindingAndForUnknownPlacesThereAreNone) {
 
 TEST(PlacesOutsideTest, AreThoseWithoutAnyCpuOfTheRank) {
   const auto outside = [](const char* places) {
-    return PlacesAreOutside(Variables(places, ""), {2, 3});
+    return PlacesOutside(Variables(places, ""), {2, 3});
   };
-  EXPECT_TRUE(outside("{0},{1}"));
-  EXPECT_FALSE(outside("{0},{1, 2}"));
-  EXPECT_FALSE(outside("cores"));
-  EXPECT_FALSE(outside(""));
+  EXPECT_EQ(outside("{0},{1}"), "{0},{1}");
+  for (const char* places : {"{0},{1, 2}", "cores", ""}) {
+    EXPECT_EQ(outside(places), "") << places;
+  }
 }
 
 TEST(CgroupQuotaTest, SmallestLimitOnTheWayUpCounts) {
-  FileTree tree;
+  testing::MachineFiles tree;
   tree.Write("/proc/self/cgroup", "0::/job/step");
   tree.Write("/sys/fs/cgroup/job/cpu.max", "150000 100000");
   tree.Write("/sys/fs/cgroup/job/step/cpu.max", "max 100000");
@@ -197,14 +189,14 @@ TEST(CgroupQuotaTest, SmallestLimitOnTheWayUpCounts) {
 }
 
 TEST(CgroupQuotaTest, InAContainerTheRootOfTheFilesIsItsGroup) {
-  FileTree tree;
+  testing::MachineFiles tree;
   tree.Write("/proc/self/cgroup", "0::/docker/abc");
   tree.Write("/sys/fs/cgroup/cpu.max", "300000 100000");
   EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 3);
 }
 
 TEST(CgroupQuotaTest, ReadsVersionOne) {
-  FileTree tree;
+  testing::MachineFiles tree;
   tree.Write("/proc/self/cgroup",
              "5:memory:/x\n4:cpu,cpuacct:/docker/abc\n3:cpuset:/\n0::/");
   tree.Write("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "50000");
@@ -214,12 +206,12 @@ TEST(CgroupQuotaTest, ReadsVersionOne) {
 }
 
 TEST(CgroupQuotaTest, NoLimitIsZero) {
-  FileTree tree;
+  testing::MachineFiles tree;
   tree.Write("/proc/self/cgroup", "1:cpu:/\n0::/");
   tree.Write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
   tree.Write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
   EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 0);
-  EXPECT_DOUBLE_EQ(CgroupQuota(FileTree().files()), 0);
+  EXPECT_DOUBLE_EQ(CgroupQuota(testing::MachineFiles().files()), 0);
 }
 
 TEST(CgroupQuotaTest, WhatIsNoShareIsNoLimit) {
@@ -227,7 +219,7 @@ TEST(CgroupQuotaTest, WhatIsNoShareIsNoLimit) {
        {"", "max", "max 100000", "100 0", "0 100000", "-1 100000", "100 -1",
         "100", "nan 1", "inf 1", "1 inf", "1 nan", "1e999 1", "x y", "1 2 3",
         "100000x 100000"}) {
-    FileTree tree;
+    testing::MachineFiles tree;
     tree.Write("/proc/self/cgroup", "0::/a\n4:cpu:/a");
     tree.Write("/sys/fs/cgroup/a/cpu.max", text);
     tree.Write("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", text);
@@ -243,7 +235,7 @@ TEST(CgroupQuotaTest, PathsOfGroupsMayHoldAnything) {
   for (const char* path :
        {"", "a", "//", "/..", "/../..", "/a:b/c d", "/a/", "/\xff\x01", "a/b",
         "/system.slice/a\\x2db.service (deleted)"}) {
-    FileTree tree;
+    testing::MachineFiles tree;
     tree.Write("/proc/self/cgroup", absl::StrCat("x\n:\n::\n0::", path));
     tree.Write("/sys/fs/cgroup/cpu.max", "150000 100000");
     EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5) << path;

@@ -4,7 +4,7 @@
 
 #include "support/process.h"
 #include "support/processor.h"
-#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/fakes/machine_files.h"
 #include "tools/hvdliterun/rank/binding.h"
 
 namespace hvdlite::launch {
@@ -163,7 +163,7 @@ TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
 }
 
 // A made-up process of group 7 with a thread that may use the CPUs 0-1.
-void AddProcess(doctor::FileTree& tree, const std::string& id,
+void AddProcess(testing::MachineFiles& tree, const std::string& id,
                 const std::string& state) {
   tree.Write("/proc/" + id + "/stat", id + " (a) b) " + state + " 1 7 7 0");
   tree.Write("/proc/" + id + "/task/" + id + "/status",
@@ -171,7 +171,7 @@ void AddProcess(doctor::FileTree& tree, const std::string& id,
 }
 
 TEST(ThreadsOfGroupTest, ProcessesThatEndMeanwhileAreLeftOut) {
-  doctor::FileTree tree;
+  testing::MachineFiles tree;
   AddProcess(tree, "7", "S");
   AddProcess(tree, "8", "Z");
   AddProcess(tree, "9", "S");  // another thread of it has ended

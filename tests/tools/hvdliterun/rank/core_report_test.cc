@@ -94,7 +94,7 @@ class TrainingCoresTest : public ::testing::Test {
   TrainingCores cores_{MachineFrom("core:2 pu:1"),
                        {{.compute_cores = {0}, .comm_core = 1}},
                        /*first_rank=*/3,
-                       support::SystemFiles(tree_.root())};
+                       tree_.files()};
 };
 
 TEST_F(TrainingCoresTest, AreWatchedFromTheFirstStepToTheLastReport) {

@@ -13,7 +13,7 @@
 #include "base/environment.h"
 #include "support/process.h"
 #include "support/processor.h"
-#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/fakes/machine_files.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -71,7 +71,7 @@ TEST(PassSignalTest, AStatusThatEndedWithItsProcessIsNoHandler) {
                                               .own_group = true,
                                               .signal_on_death = SIGKILL})
                            .value();
-  doctor::FileTree tree;
+  testing::MachineFiles tree;
   const std::string folder = absl::StrCat("/proc/", leader);
   tree.Write(folder + "/stat",
              absl::StrCat(leader, " (sleep) S 1 ", leader, " 7 0"));

@@ -103,7 +103,7 @@ TEST_F(AvailableTest, HugePagesThatTheKernelDoesNotGiveAreLeftOut) {
   testing::MachineFiles files;
   files.Write("/sys/kernel/mm/transparent_hugepage/enabled",
               "always madvise [never]\n");
-  premises_.files = support::SystemFiles(files.root());
+  premises_.files = files.files();
   EXPECT_THAT(Of(dimensions).left_out, SizeIs(1));
 }
 
