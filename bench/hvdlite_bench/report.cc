@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -254,16 +255,15 @@ void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
 
 std::string MachineLine(const Results& results) {
   std::vector<std::string> parts;
-  const auto add = [&](const char* name, const char* before,
-                       const char* after) {
+  for (const char* name : {"processor", "cores", "mpi", "commit"}) {
     const auto found = results.machine.find(name);
-    if (found == results.machine.end()) return;
-    parts.push_back(absl::StrCat(before, found->second, after));
-  };
-  add("processor", "", "");
-  add("cores", "", "");
-  add("mpi", "", "");
-  add("commit", "commit ", "");
+    if (found == results.machine.end()) continue;
+    std::string value = found->second;
+    // "2 cores with 4 hardware threads, 1 socket, ..."
+    if (found->first == "cores") value = value.substr(0, value.find(" with "));
+    if (found->first == "commit") value = "commit " + value;
+    parts.push_back(std::move(value));
+  }
   return absl::StrJoin(parts, ", ");
 }
 

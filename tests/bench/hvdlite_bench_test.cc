@@ -314,6 +314,15 @@ TEST(BindingTest, NeedsACoreOfItsOwnForEveryRank) {
   EXPECT_FALSE(BoundToOneCoreEach({""}, {"a"}));
 }
 
+TEST(MachineTest, ALineHasWhatBelongsToEveryFigure) {
+  Results results;
+  results.machine = {{"processor", "Some CPU"},
+                     {"cores", "2 cores with 4 hardware threads, 1 socket"},
+                     {"kernel", "Linux"},
+                     {"commit", "abc123"}};
+  EXPECT_EQ(MachineLine(results), "Some CPU, 2 cores, commit abc123");
+}
+
 TEST(MachineTest, TellsTheCommitAndWhatChangesMpi) {
   const auto machine = DescribeMachine(
       base::FakeEnvironment({{"OMPI_MCA_pml", "ucx"}, {"HOME", "/root"}}),
