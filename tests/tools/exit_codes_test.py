@@ -6,7 +6,7 @@ import os
 import re
 import unittest
 
-from output_flags_test import BIN, ROOT, commands_of, help_of, path_of, programs, run
+from output_flags_test import ROOT, commands_of, help_of, path_of, programs, run
 
 COLUMNS = 80
 # Programs that are no user's.
@@ -39,14 +39,6 @@ class ExitCodesTest(unittest.TestCase):
                     wide = [line for line in lines
                             if len(line) > COLUMNS and max(map(len, line.split())) < COLUMNS - 30]
                     self.assertEqual(wide, [])
-
-    def test_the_doctor_tells_a_problem_from_a_failure(self):
-        doctor = os.path.join(BIN, "hvdlite_doctor")
-        if not os.path.exists(doctor):
-            self.skipTest("it is not built")
-        words = [doctor, "--no-mpi", "--check", "oversubscription"]
-        self.assertEqual(run(words, OMP_NUM_THREADS="1").returncode, 0)
-        self.assertEqual(run(words, OMP_NUM_THREADS="4096").returncode, 3)
 
     def test_every_code_of_the_sources_is_in_the_table(self):
         with open(os.path.join(ROOT, "docs", "configuration.md"), encoding="utf-8") as file:

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/environment.h"
 #include "collective/communicator.h"
 #include "collective/topology.h"
@@ -79,6 +81,16 @@ struct Check {
 inline std::vector<int> RanksUpTo(size_t size) {
   std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// The ranks of each host, ascending.
+inline std::map<std::string, std::vector<int>> RanksByHost(
+    absl::Span<const std::string> host_of_rank) {
+  std::map<std::string, std::vector<int>> ranks;
+  for (const int rank : RanksUpTo(host_of_rank.size())) {
+    ranks[host_of_rank[rank]].push_back(rank);
+  }
   return ranks;
 }
 

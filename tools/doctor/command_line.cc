@@ -32,7 +32,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   for (const Check& check : AllChecks()) names.push_back(check.name);
   app.add_option("--check", flags.checks, "Run this check; repeatable")
       ->check(CLI::IsMember(names))
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->default_str("");
   app.add_flag("--skip-slow", flags.skip_slow, "Leave out what is measured");
   app.add_option("--program", flags.program,
                  "Your trainer, whose libraries are looked at; it is not run. "

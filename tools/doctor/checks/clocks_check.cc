@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -38,10 +37,7 @@ std::string DurationText(double seconds) {
 
 std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
                                  absl::Span<const std::string> host_of_rank) {
-  std::map<std::string, std::vector<int>> ranks_of_host;
-  for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
-    ranks_of_host[host_of_rank[rank]].push_back(static_cast<int>(rank));
-  }
+  const auto ranks_of_host = RanksByHost(host_of_rank);
   if (ranks_of_host.size() == 1) {
     return {{.seen = "one host: one clock",
              .ranks = RanksUpTo(host_of_rank.size())}};

@@ -79,10 +79,6 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
   };
   for (const auto& [host, count] : hosts) {
     if (!to_blame(host)) continue;
-    std::vector<int> ranks;
-    for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
-      if (host_of_rank[rank] == host) ranks.push_back(static_cast<int>(rank));
-    }
     findings.push_back(
         {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
@@ -95,7 +91,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
              absl::StrCat("look at its network card and cable (ssh ", host,
                           " ethtool DEVICE; ibstat), or leave it "
                           "out of the host list"),
-         .ranks = std::move(ranks)});
+         .ranks = RanksByHost(host_of_rank).at(host)});
   }
   size_t named = 0;
   for (const Link& link : links) {
