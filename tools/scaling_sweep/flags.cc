@@ -151,8 +151,8 @@ support::CommandLine<Flags> ParseCommandLine(
   support::AddVersion(app);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done; 2 a flag, a SPEC or a file is wrong; 1 anything\n"
-      "else, as when no run of a world succeeded, or compare's --fail-if;\n"
+      "Exit codes: 0 done; 2 a flag, a SPEC or a file is wrong; 3 compare's\n"
+      "--fail-if; 1 anything else, as when no run of a world succeeded;\n"
       "128 + N after signal N.");
   Flags flags;
   AddCommands(app, flags);

@@ -409,7 +409,7 @@ class SweepTest(unittest.TestCase):
         equal = self.run_program("compare", self.path("a"), self.path("b"), "--fail-if", "-5%")
         self.assertIn("verdict: no significant difference", equal)
         slow = self.run_program("compare", self.path("a"), self.path("slow"), "--fail-if", "-5%",
-                                code=1)
+                                code=3)
         self.assertIn("slower: FAILS -5.0 %", slow)
         self.assertIn("verdict: FAILS -5.0 %", slow)
         self.assertRegex(self.run_program("compare", self.path("a:none"), self.path("b"), code=2),
@@ -420,7 +420,7 @@ class SweepTest(unittest.TestCase):
         self.run_program("compare", self.path("a"), self.path("none"), code=2)
         self.sweep("broken", code=1, FAKE_FAIL_BELOW="2")
         self.assertIn("no success in the second", self.run_program(
-            "compare", self.path("a"), self.path("broken"), "--fail-if", "-5%", code=1))
+            "compare", self.path("a"), self.path("broken"), "--fail-if", "-5%", code=3))
 
     def tune_command(self):
         spec = self.write_spec("spec.txt", """tune { candidates: 6 final_repeats: 3

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "support/input_error.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/compare/comparison.h"
 
@@ -51,7 +52,8 @@ absl::StatusOr<int> CompareCommand(const Flags& flags, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(const Comparison comparison,
                            Compare(a, b, kCompareSeed));
   out << ComparisonText(comparison, threshold);
-  return threshold && Fails(comparison, *threshold) ? 1 : 0;
+  return threshold && Fails(comparison, *threshold) ? support::kFoundExitCode
+                                                    : 0;
 }
 
 }  // namespace hvdlite::scaling_sweep
