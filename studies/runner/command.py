@@ -74,7 +74,7 @@ def run(study, options):
     pages.mkdir(parents=True, exist_ok=True)
     (pages / f"{study.name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     render.write_page(study, found, pages)
-    print(f"{study.name}: {pages / (study.name + '.md')}, .html and .json, after {found['minutes']} minutes")
+    print(f"{study.name}: {pages / (study.name + '.md')} and .json, after {found['minutes']} minutes")
     return pages
 
 

@@ -1,24 +1,13 @@
-"""Pages of studies, as Markdown with SVG images and as one self-contained HTML file; and the index."""
+"""Pages of studies, as Markdown with SVG images; and the index."""
 
 import json
 import pathlib
 import re
-from html import escape
 
 from studies.runner import chart
 from studies.runner.page import number
 
 COMPARISON = ["what", "published", "here", "unit", "what differs"]
-HTML_STYLE = (
-    ":root{color-scheme:light dark}body{font:15px/1.45 sans-serif;margin:2em auto;max-width:60em;padding:0 1em;"
-    "background:#fff;color:#222}h2{margin:1.6em 0 .5em}svg{max-width:100%;height:auto}"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;display:block;overflow-x:auto}"
-    "td,th{border:1px solid #ccc;padding:3px 8px;text-align:right;vertical-align:top}"
-    "td:first-child,th:first-child,td.text,th.text{text-align:left}"
-    "pre{background:#f4f4f4;padding:.6em;overflow-x:auto}code{background:#f4f4f4;padding:0 .2em}"
-    "pre code{padding:0}.note{color:#555}"
-    "@media (prefers-color-scheme:dark){body{background:#16181c;color:#e4e4e4}td,th{border-color:#444}"
-    "pre,code{background:#25282d}.note{color:#aaa}a{color:#7ab8f5}}")
 
 
 def command_of(study, found):
@@ -97,81 +86,10 @@ def markdown(study, found, image_of):
     return "\n\n".join(parts) + "\n"
 
 
-# ---- HTML.
-
-def _inline(text):
-    """The Markdown of our texts: code, bold, links."""
-    kept = []
-
-    def keep(match):
-        kept.append("<code>" + escape(match.group(1), quote=False) + "</code>")
-        return f"\0{len(kept) - 1}\0"
-    text = escape(re.sub(r"`([^`]+)`", keep, text), quote=False)
-    text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
-    text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", r'<a href="\2">\1</a>', text)
-    text = re.sub(r"&lt;(https?://[^\s&]+)&gt;", r'<a href="\1">\1</a>', text)
-    return re.sub("\0(\\d+)\0", lambda match: kept[int(match.group(1))], text)
-
-
-def _html_table(columns, rows):
-    def cell(tag, value):
-        kind = "" if isinstance(value, (int, float)) or value is None else ' class="text"'
-        return f"<{tag}{kind}>{_inline(number(value))}</{tag}>"
-    head = "<tr>" + "".join(cell("th", column) for column in columns) + "</tr>" if any(columns) else ""
-    return "<table>" + head + "\n".join(
-        "<tr>" + "".join(cell("td", value) for value in row) + "</tr>" for row in rows) + "</table>"
-
-
-def html_of_markdown(text):
-    """Paragraphs, headings, lists, tables and code blocks of our texts."""
-    found = []
-    for index, part in enumerate(re.split(r"```\w*\n(.*?)```", text, flags=re.DOTALL)):
-        if index % 2:
-            found.append(f"<pre><code>{escape(part.rstrip(), quote=False)}</code></pre>")
-            continue
-        for paragraph in re.split(r"\n\s*\n", part.strip()):
-            lines = paragraph.split("\n")
-            if not paragraph.strip():
-                continue
-            if heading := re.match(r"(#+) (.*)", lines[0]):
-                level = len(heading.group(1))
-                found.append(f"<h{level}>{_inline(heading.group(2))}</h{level}>")
-            elif lines[0].startswith("|") and len(lines) > 1:
-                rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))] for line in lines]
-                found.append(_html_table(rows[0], rows[2:]))
-            elif lines[0].startswith("- "):
-                items = re.split(r"(?:^|\n)- ", paragraph)[1:]
-                found.append("<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in items) + "</ul>")
-            else:
-                found.append(f"<p>{_inline(paragraph)}</p>")
-    return "\n".join(found)
-
-
-def html(study, found):
-    parts = []
-    for block in blocks_of(study, found):
-        heading = block.get("heading") or (block["kind"] == "table" and block["title"])
-        if heading:
-            parts.append(f"<h2>{_inline(heading)}</h2>")
-        if block["kind"] == "text":
-            parts.append(html_of_markdown(block["text"]))
-        elif block["kind"] == "table":
-            parts.append(_html_table(block["columns"], block["rows"]))
-        else:
-            parts.append(chart.svg(block))
-        if block.get("note"):
-            parts.append('<div class="note">' + html_of_markdown(block["note"]) + "</div>")
-    title = escape(study.title)
-    return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width">\n'
-            f"<style>{HTML_STYLE}</style>\n<title>{title}</title></head><body>\n<h1>{title}</h1>\n"
-            + "\n".join(parts) + "\n</body></html>\n")
-
-
 # ---- Files.
 
 def write_page(study, found, pages):
-    """NAME.md with NAME_1.svg, ..., and NAME.html, from what NAME.json holds."""
+    """NAME.md with NAME_1.svg, ..., from what NAME.json holds."""
     pages = pathlib.Path(pages)
     for old in pages.glob(f"{study.name}_*.svg"):
         if re.fullmatch(rf"{study.name}_\d+\.svg", old.name):
@@ -182,7 +100,6 @@ def write_page(study, found, pages):
         (pages / name).write_text(chart.svg(block), encoding="utf-8")
         return name
     (pages / f"{study.name}.md").write_text(markdown(study, found, image), encoding="utf-8")
-    (pages / f"{study.name}.html").write_text(html(study, found), encoding="utf-8")
 
 
 def read_results(pages, name):
@@ -230,7 +147,7 @@ def index(studies, pages):
         if study.data:
             parts.append("Real data: " + study.data)
         if found:
-            parts.append(f"[Figures, charts and commands]({name}.md) ([one page]({name}.html)).")
+            parts.append(f"[Figures, charts and commands]({name}.md).")
     return "\n\n".join(parts) + "\n"
 
 

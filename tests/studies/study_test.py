@@ -247,12 +247,8 @@ class StudyTest(unittest.TestCase):
         text = (self.root / "studies/results/fake.md").read_text()
         self.assertIn("| speed-up \\| of two | 1.71 | 1.823 | times | one socket |", text)
         self.assertIn("| epoch | 235.6 | – | s |  |", text)
-        for wanted in ("- It is a fake.", "## Remarks", "A note.", "![Scaling](fake_2.svg)", "**the nodes**"):
+        for wanted in ("- It is a fake.", "## Remarks\n\n- a <b>\n- `c | d`\n", "A note.", "![Scaling](fake_2.svg)", "**the nodes**"):
             self.assertIn(wanted, text)
-        html = (self.root / "studies/results/fake.html").read_text()
-        self.assertIn("<li>a &lt;b&gt;</li><li><code>c | d</code></li>", html.replace("\n", ""))
-        self.assertEqual(html.count("<svg "), 2)
-        self.assertNotRegex(html, 'src=|href="http|@import')
         for image in (1, 2):
             xml.parse(self.root / f"studies/results/fake_{image}.svg")
 
