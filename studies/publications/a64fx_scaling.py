@@ -31,7 +31,7 @@ def run(bench, page):
         model(bench, page)
         predict(bench, page)
     else:
-        page.missing("the model of the epochs", "it needs SciPy and Matplotlib, which are not installed",
+        page.missing("the model of the epochs", "it needs SciPy, which is not installed",
                      "tools/setup --studies")
 
 

@@ -2,6 +2,7 @@
 
 import colorsys
 import math
+import re
 import textwrap
 from html import escape
 
@@ -33,6 +34,16 @@ STYLE = (
 def svg(block):
     """Of a page's block of the kind "bars" or "lines"."""
     return _bars(block) if block["kind"] == "bars" else _lines(block)
+
+
+def stacked(blocks):
+    """The charts one below the other, in one image."""
+    parts, height = [], 0
+    for image in map(svg, blocks):
+        parts.append(f'<g transform="translate(0 {height})">\n{image}</g>')
+        height += int(re.search(r' height="(\d+)"', image)[1])
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+            f'height="{height}">\n' + "\n".join(parts) + "\n</svg>\n")
 
 
 def _text(x, y, text, anchor="start", kind=""):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as xml
 
 from model import FOLDER, HERE, ROOT
 
@@ -133,6 +134,7 @@ class CommandTest(unittest.TestCase):
         self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 4 nodes", " ".join(text.split()))
         self.assertRegex(text, r"\(0\) +\(0\) ")  # its speeds leave the first batch out
         self.refuse(["fit", self.folder], "table.csv", "--batch-per-rank")
+        xml.parse(self.path("fit.svg"))
         for part in (">measured</text>", ">model</text>", ">s per epoch</text>", ">ranks</text>", "1 thread</text>"):
             self.assertIn(part, self.read("fit.svg"))
 
