@@ -1,8 +1,11 @@
 """Fits a Model to some rows of a table of epochs, predicts the others, and tells how far off it is."""
 
 import dataclasses
+import functools
 import itertools
+import signal
 import statistics
+from concurrent import futures
 
 import numpy
 from scipy import optimize
@@ -205,9 +208,10 @@ def errors_of_subsets(table, column, model, parameters, size, bound, on_fit=lamb
     """(of all choices of `size` rows, of those from which every parameter can be told)"""
     if not 1 <= size < len(table.nodes):
         raise Wrong(f"subsets must have 1 to {len(table.nodes) - 1} rows, but have {size}")
-    fits = []
-    for chosen in itertools.combinations(table.nodes, size):
-        fits.append(fit_rows(table, column, model, parameters, list(chosen)))
-        on_fit()
+    fits, fit = [], functools.partial(fit_rows, table, column, model, parameters)
+    with futures.ProcessPoolExecutor(initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        for found in pool.map(fit, map(list, itertools.combinations(table.nodes, size))):
+            fits.append(found)
+            on_fit()
     most = max(len(fit.parameters) for fit in fits)
     return _summary(fits, bound), _summary([fit for fit in fits if len(fit.parameters) == most], bound)
