@@ -41,7 +41,6 @@ LONG = {
     "scaling_sweep": (["spec", "--output", "sweep", "--launcher-program", "./launcher"], "first a run",
                       "the same command goes on from here"),
     "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", ANEW),
-    "scale_sim life": (["life", "--ranks", "16384"], "", ANEW),
     "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
     "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
     "timeline_viewer": (["/dev/stdin"], "", ANEW),

@@ -80,8 +80,7 @@ Load LoadOf(const Traffic& traffic, int steps) {
 }
 
 Row RowOf(const SimulationOptions& options, const SimulationResult& result) {
-  return {.topology = "tree",
-          .ranks = options.ranks,
+  return {.ranks = options.ranks,
           .arity = options.tree_arity,
           .root_children = result.root_children,
           .tree_height = result.tree_height,
@@ -106,19 +105,10 @@ void PrintTable(const std::vector<Row>& rows, std::ostream& out) {
   };
   std::vector<std::vector<std::string>> cells;
   for (const Row& row : rows) {
-    std::vector<std::string>& line = cells.emplace_back();
-    line = {absl::StrCat(row.ranks), row.topology, absl::StrCat(row.arity),
-            absl::StrCat(row.tree_height)};
-    if (!row.simulated) {
-      line.insert(line.end(),
-                  {absl::StrFormat("-, -, %.1f", row.batch_latency_us.max), "-",
-                   "-", "-", at_root(row.steady), "-", "-", "-"});
-      continue;
-    }
-    line.insert(
-        line.end(),
-        {latency(row.batch_latency_us), latency(row.tensor_latency_us),
-         absl::StrFormat("%.2f", row.step_ms),
+    cells.push_back(
+        {absl::StrCat(row.ranks), absl::StrCat(row.arity),
+         absl::StrCat(row.tree_height), latency(row.batch_latency_us),
+         latency(row.tensor_latency_us), absl::StrFormat("%.2f", row.step_ms),
          absl::StrFormat("%.1f", row.steady.decisions), at_root(row.steady),
          absl::StrFormat("%.1f, %.1f", row.steady.mean_messages,
                          row.steady.max_messages),
@@ -134,29 +124,17 @@ void PrintTable(const std::vector<Row>& rows, std::ostream& out) {
              "mean, max.")
       << "\n"
       << support::TextTable(
-             {"ranks", "topology", "arity", "height", "batch latency",
-              "tensor latency", "step ms", "decisions", "at the root",
-              "messages", "bytes", "bytes announcing"},
-             cells, {.keys = 3});
+             {"ranks", "arity", "height", "batch latency", "tensor latency",
+              "step ms", "decisions", "at the root", "messages", "bytes",
+              "bytes announcing"},
+             cells, {.keys = 2});
 }
 
 std::string ToJson(const SimulationOptions& options,
                    const std::vector<Row>& rows) {
   nlohmann::json worlds = nlohmann::json::array();
   for (const Row& row : rows) {
-    if (!row.simulated) {
-      worlds.push_back(
-          {{"ranks", row.ranks},
-           {"topology", row.topology},
-           {"batch_latency_us", {{"max", row.batch_latency_us.max}}},
-           {"steady",
-            {{"root_received_per_decision",
-              row.steady.root_received_per_decision},
-             {"root_sent_per_decision", row.steady.root_sent_per_decision}}}});
-      continue;
-    }
     worlds.push_back({{"ranks", row.ranks},
-                      {"topology", row.topology},
                       {"arity", row.arity},
                       {"root_children", row.root_children},
                       {"tree_height", row.tree_height},
@@ -196,9 +174,7 @@ std::string ToJson(const SimulationOptions& options,
 std::string ToPage(const std::vector<Row>& rows) {
   std::map<std::string, support::Curve> curves;
   for (const Row& row : rows) {
-    const std::string name =
-        row.simulated ? absl::StrCat(row.topology, " of arity ", row.arity)
-                      : row.topology;
+    const std::string name = absl::StrCat("arity ", row.arity);
     support::Curve& curve = curves[name];
     curve.name = name;
     curve.x.push_back(row.ranks);

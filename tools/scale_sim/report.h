@@ -34,7 +34,6 @@ Load LoadOf(const Traffic& traffic, int steps);
 
 // One line of the table: one world.
 struct Row {
-  std::string topology;  // "tree", "star (computed)"
   int ranks = 0;
   int arity = 0;
   int root_children = 0;
@@ -48,9 +47,6 @@ struct Row {
   double batches_ms = 0;
   Load steady;
   Load warmup;
-  // Else: the sizes, the maximum of the batch latency and what the root
-  // receives and sends are all there is.
-  bool simulated = true;
 };
 Row RowOf(const SimulationOptions& options, const SimulationResult& result);
 
@@ -59,7 +55,7 @@ void PrintTable(const std::vector<Row>& rows, std::ostream& out);
 std::string ToJson(const SimulationOptions& options,
                    const std::vector<Row>& rows);
 
-// For browsers: latencies over ranks, a curve for each topology and arity.
+// For browsers: latencies over ranks, a curve for each arity.
 std::string ToPage(const std::vector<Row>& rows);
 
 }  // namespace hvdlite::scale_sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -10,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "negotiation/protocol/messages.pb.h"
 #include "negotiation/protocol/negotiator.h"
 #include "negotiation/protocol/tree.h"
-#include "tools/scale_sim/event_queue.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -21,6 +22,27 @@ using negotiation::Decision;
 using negotiation::Negotiator;
 
 float Microseconds(int64_t ns) { return static_cast<float>(ns) / 1000; }
+
+// A message on its way or in a rank's inbox.
+struct Message {
+  int from = 0;
+  int64_t bytes = 0;
+  negotiation::wire::Message content;
+};
+
+struct Event {
+  enum class Kind : uint8_t {
+    kReady,      // the rank's next tensor is ready
+    kGatherEnd,  // its background thread has let submissions gather
+    kArrival,    // a message has reached it
+    kReceived,   // it has taken a message in
+    kServed,     // it has sent what there was to send
+    kBatchEnd,   // the batch has run, on all ranks
+  };
+  Kind kind = Kind::kReady;
+  int rank = 0;
+  std::unique_ptr<Message> message = nullptr;  // of kArrival
+};
 
 // One rank: its Negotiator, and one core that coordinates.
 struct Rank {
@@ -45,6 +67,13 @@ class World {
   int tensors() const {
     return static_cast<int>(options_.workload.requests.size());
   }
+  int64_t BytesOf(const std::vector<int>& tensors) const {
+    int64_t bytes = 0;
+    for (const int tensor : tensors) {
+      bytes += options_.workload.requests[tensor].size_bytes();
+    }
+    return bytes;
+  }
   Traffic& traffic() {
     return step_ < options_.warmup_steps ? result_.warmup : result_.steady;
   }
@@ -64,17 +93,20 @@ class World {
   void OnReceived(int rank, int64_t now_ns);
   void FinishServing(int rank, int64_t now_ns);
   int64_t SendOutgoing(int rank, int64_t now_ns);
-  void OnServed(int rank, int64_t now_ns);
 
   // ---- Batches. All ranks run the same one at a time.
   void BeginBatch(int rank, const Decision& decision, int64_t now_ns);
   void EndBatch(int64_t now_ns);
 
-  void Handle(Event event);
+  void At(int64_t time_ns, Event event) {
+    events_.emplace(time_ns, std::move(event));
+  }
+  void Handle(int64_t now_ns, Event event);
   void Fail(const std::string& what) { status_ = absl::InternalError(what); }
 
   const SimulationOptions options_;
-  EventQueue events_;
+  // By their time; of the same time in the order in which they were added.
+  std::multimap<int64_t, Event> events_;
   Network network_;
   std::mt19937_64 random_;
   std::vector<Rank> ranks_;
@@ -139,8 +171,6 @@ World::World(const SimulationOptions& options)
   }
 }
 
-// ---- The application on each rank.
-
 int64_t World::ReadyNanos(int rank, int tensor) const {
   const double compute_ns = static_cast<double>(options_.cost.ReadyNanos(
                                 options_.workload.ready_fraction[tensor])) *
@@ -170,7 +200,7 @@ void World::BeginStep(int64_t now_ns) {
       first_ready_ns_[tensor] = std::min(first_ready_ns_[tensor], ready_ns);
       last_ready_ns_[tensor] = std::max(last_ready_ns_[tensor], ready_ns);
     }
-    events_.Add(ReadyNanos(rank, 0), Event::Kind::kReady, rank);
+    At(ReadyNanos(rank, 0), {Event::Kind::kReady, rank});
   }
 }
 
@@ -198,19 +228,15 @@ void World::OnReady(int rank, int64_t now_ns) {
     WaitForLast(rank, now_ns);
     return;
   }
-  events_.Add(ReadyNanos(rank, state.next_tensor), Event::Kind::kReady, rank);
+  At(ReadyNanos(rank, state.next_tensor), {Event::Kind::kReady, rank});
   if (state.serving || state.gather_end_ns >= 0) return;  // taken in then
-  int64_t bytes = 0;
-  for (const int tensor : state.submitted) {
-    bytes += options_.workload.requests[tensor].size_bytes();
-  }
-  if (bytes >= options_.min_batch_bytes) {
+  if (BytesOf(state.submitted) >= options_.min_batch_bytes) {
     Serve(rank, now_ns);
     return;
   }
   if (!state.negotiator->is_awaited()) return;
   state.gather_end_ns = now_ns + std::llround(options_.gather_us * 1e3);
-  events_.Add(state.gather_end_ns, Event::Kind::kGatherEnd, rank);
+  At(state.gather_end_ns, {Event::Kind::kGatherEnd, rank});
 }
 
 void World::WaitForLast(int rank, int64_t now_ns) {
@@ -225,8 +251,6 @@ void World::WaitForLast(int rank, int64_t now_ns) {
   state.gather_end_ns = -1;
   Wake(rank, now_ns);
 }
-
-// ---- Coordinating.
 
 void World::Wake(int rank, int64_t now_ns) {
   Rank& state = ranks_[rank];
@@ -263,8 +287,8 @@ void World::ReceiveNext(int rank, int64_t now_ns) {
     return;
   }
   const Message& message = *state.inbox.front();
-  events_.Add(network_.Receive(message.from, rank, message.bytes, now_ns),
-              Event::Kind::kReceived, rank);
+  At(network_.Receive(message.from, rank, message.bytes, now_ns),
+     {Event::Kind::kReceived, rank});
 }
 
 void World::OnReceived(int rank, int64_t now_ns) {
@@ -292,7 +316,7 @@ void World::FinishServing(int rank, int64_t now_ns) {
   const std::optional<Decision> decision = negotiator.NextDecision();
   now_ns = SendOutgoing(rank, now_ns);
   if (decision.has_value()) BeginBatch(rank, *decision, now_ns);
-  events_.Add(now_ns, Event::Kind::kServed, rank);
+  At(now_ns, {Event::Kind::kServed, rank});
 }
 
 int64_t World::SendOutgoing(int rank, int64_t now_ns) {
@@ -307,21 +331,11 @@ int64_t World::SendOutgoing(int rank, int64_t now_ns) {
     const Network::Departure departure =
         network_.Send(rank, outgoing.to, message->bytes, now_ns);
     now_ns = departure.sent_ns;
-    events_.Add(departure.arrival_ns, Event::Kind::kArrival, outgoing.to,
-                std::move(message));
+    At(departure.arrival_ns,
+       {Event::Kind::kArrival, outgoing.to, std::move(message)});
   }
   return now_ns;
 }
-
-void World::OnServed(int rank, int64_t now_ns) {
-  Rank& state = ranks_[rank];
-  state.serving = false;
-  if (state.look_again || !state.inbox.empty() || !state.submitted.empty()) {
-    Serve(rank, now_ns);
-  }
-}
-
-// ---- Batches.
 
 void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
   if (decision.kind != Decision::Kind::kBatch) {
@@ -351,13 +365,9 @@ void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
   }
   batch_start_ns_ = std::max(batch_start_ns_, now_ns);
   if (++batch_started_ < options_.ranks) return;
-  int64_t bytes = 0;
-  for (const int tensor : batch_tensors_) {
-    bytes += options_.workload.requests[tensor].size_bytes();
-  }
-  const int64_t batch_ns = options_.cost.BatchNanos(bytes);
+  const int64_t batch_ns = options_.cost.BatchNanos(BytesOf(batch_tensors_));
   batches_ns_ += batch_ns;
-  events_.Add(batch_start_ns_ + batch_ns, Event::Kind::kBatchEnd, /*rank=*/0);
+  At(batch_start_ns_ + batch_ns, {Event::Kind::kBatchEnd});
 }
 
 void World::EndBatch(int64_t now_ns) {
@@ -383,29 +393,34 @@ void World::EndBatch(int64_t now_ns) {
   }
 }
 
-void World::Handle(Event event) {
+void World::Handle(int64_t now_ns, Event event) {
+  Rank& state = ranks_[event.rank];
   switch (event.kind) {
     case Event::Kind::kReady:
-      OnReady(event.rank, event.time_ns);
+      OnReady(event.rank, now_ns);
       break;
     case Event::Kind::kGatherEnd:
       // Unless an application has taken over meanwhile.
-      if (ranks_[event.rank].gather_end_ns != event.time_ns) break;
-      ranks_[event.rank].gather_end_ns = -1;
-      Wake(event.rank, event.time_ns);
+      if (state.gather_end_ns != now_ns) break;
+      state.gather_end_ns = -1;
+      Wake(event.rank, now_ns);
       break;
     case Event::Kind::kArrival:
-      ranks_[event.rank].inbox.push_back(std::move(event.message));
-      Wake(event.rank, event.time_ns);
+      state.inbox.push_back(std::move(event.message));
+      Wake(event.rank, now_ns);
       break;
     case Event::Kind::kReceived:
-      OnReceived(event.rank, event.time_ns);
+      OnReceived(event.rank, now_ns);
       break;
     case Event::Kind::kServed:
-      OnServed(event.rank, event.time_ns);
+      state.serving = false;
+      if (state.look_again || !state.inbox.empty() ||
+          !state.submitted.empty()) {
+        Serve(event.rank, now_ns);
+      }
       break;
     case Event::Kind::kBatchEnd:
-      EndBatch(event.time_ns);
+      EndBatch(now_ns);
       break;
   }
 }
@@ -413,8 +428,8 @@ void World::Handle(Event event) {
 absl::StatusOr<SimulationResult> World::Run() {
   BeginStep(/*now_ns=*/0);
   while (status_.ok() && !events_.empty()) {
-    Event event = events_.Take();
-    Handle(std::move(event));
+    auto next = events_.extract(events_.begin());
+    Handle(next.key(), std::move(next.mapped()));
   }
   if (!status_.ok()) return status_;
   if (pending_count_ > 0) {
@@ -422,7 +437,6 @@ absl::StatusOr<SimulationResult> World::Run() {
         absl::StrCat("step ", step_, ": ", pending_count_,
                      " tensors have not been decided, and nothing moves"));
   }
-  result_.events = events_.added();
   return std::move(result_);
 }
 

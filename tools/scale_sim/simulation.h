@@ -94,7 +94,6 @@ struct SimulationResult {
   std::vector<float> lateness_us;
   Traffic warmup;
   Traffic steady;
-  int64_t events = 0;
 };
 
 // Deterministic: the same options give the same result. Errors: those of the

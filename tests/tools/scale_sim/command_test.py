@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 GOLDEN = {
-    "negotiation.golden": ["--ranks", "2", "64", "--workload", "one", "--topology", "both"],
+    "negotiation.golden": ["--ranks", "2", "64", "--arity", "2", "8", "--workload", "one"],
 }
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?")
@@ -49,29 +49,23 @@ class ScaleSimCommandTest(unittest.TestCase):
             self.assertIn(part, done.stderr + done.stdout)
 
     def test_progress_is_told_on_a_terminal_beside_the_table(self):
-        # Each takes longer than the quarter of a second after which progress is told.
-        for words, told in ((["--ranks", "512", "--steps", "2"], "gradient"),
-                            (["life", "--ranks", "256", "--tensors", "10"], "phase")):
-            with self.subTest(words):
-                ours, its = pty.openpty()
-                text = b""
-                with tempfile.TemporaryFile("w+") as output, \
-                        subprocess.Popen([program, *words], cwd=ROOT, stdout=output, stderr=its) as child:
-                    os.close(its)
-                    with contextlib.suppress(OSError):  # nobody has the terminal open any more
-                        while part := os.read(ours, 65536):
-                            text += part
-                    child.wait()
-                    output.seek(0)
-                    table = output.read()
-                os.close(ours)
-                self.assertEqual(child.returncode, 0, text)
-                self.assertNotIn("ETA", table)
-                self.assertRegex(text.decode(), r"[a-z' ]*%s \d+/\d+, \d+%%, .* ETA " % told)
-                self.assertTrue(text.endswith(b"\r\033[K"), text)  # cleared
-
-    def test_flags_of_the_simulation_are_refused_before_a_command(self):
-        self.refuse(["--ranks-per-node", "2", "life"], "--ranks-per-node")
+        # Takes longer than the quarter of a second after which progress is told.
+        ours, its = pty.openpty()
+        text = b""
+        with tempfile.TemporaryFile("w+") as output, subprocess.Popen(
+                [program, "--ranks", "512", "--steps", "2"], cwd=ROOT, stdout=output, stderr=its) as child:
+            os.close(its)
+            with contextlib.suppress(OSError):  # nobody has the terminal open any more
+                while part := os.read(ours, 65536):
+                    text += part
+            child.wait()
+            output.seek(0)
+            table = output.read()
+        os.close(ours)
+        self.assertEqual(child.returncode, 0, text)
+        self.assertNotIn("ETA", table)
+        self.assertRegex(text.decode(), r"[a-z' ]*gradient \d+/\d+, \d+%, .* ETA ")
+        self.assertTrue(text.endswith(b"\r\033[K"), text)  # cleared
 
     def test_output_is_that_of_the_golden_files(self):
         self.maxDiff = None
@@ -126,7 +120,7 @@ class ScaleSimCommandTest(unittest.TestCase):
     def test_results_are_drawn(self):
         with tempfile.TemporaryDirectory() as folder:
             page = os.path.join(folder, "page.html")
-            self.succeed(["--ranks", "2", "64", "--workload", "one", "--topology", "both", "--html", page])
+            self.succeed(["--ranks", "2", "64", "--arity", "2", "8", "--workload", "one", "--html", page])
             with open(page, encoding="utf-8") as file:
                 text = file.read()
         self.assertEqual(text.count("<polyline"), 2)
