@@ -1,5 +1,4 @@
-#include "tools/scaling_sweep/requested_spec.h"
-
+// What run and tune are to measure.
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "support/machine.h"
+#include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/run/spec.h"
 
 namespace hvdlite::scaling_sweep {

@@ -10,7 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "support/text_table.h"
-#include "tools/scaling_sweep/report/efficiency.h"
 #include "tools/scaling_sweep/report/scaling_text.h"
 #include "tools/scaling_sweep/run/command.h"
 
@@ -170,7 +169,7 @@ std::vector<std::string> CsvCells(const ScalingTable& table, const Row& row) {
       row.interval ? NumberOrNothing(row.interval->low) : "",
       row.interval ? NumberOrNothing(row.interval->high) : "",
       NumberOrNothing(row.epoch_seconds),
-      EfficiencyLabel(table.scaling),
+      table.EfficiencyKind(),
       CountedName(table.counted),
       absl::StrCat(row.n),
       row.efficiency ? absl::StrCat(row.base_n) : "",

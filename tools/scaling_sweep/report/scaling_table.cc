@@ -13,7 +13,6 @@
 #include "support/statistics.h"
 #include "timeline/read/trace_reader.h"
 #include "timeline/record/trace_format.h"
-#include "tools/scaling_sweep/report/efficiency.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 
 namespace hvdlite::scaling_sweep {
@@ -135,9 +134,8 @@ void FillInEfficiency(ScalingTable& table) {
     row.base_n = base.n;
     row.is_reference = &row == &base;
     row.speed_up = *row.items_per_second / *base.items_per_second;
-    row.efficiency =
-        EfficiencyOfSpeeds(table.scaling, base.n, *base.items_per_second, row.n,
-                           *row.items_per_second);
+    // In both kinds of scaling what N does, by N times what 1 does.
+    row.efficiency = *row.speed_up * base.n / row.n;
     if (row.is_reference) continue;
     row.efficiency_interval = support::MedianRatioInterval(
         SpeedsOf(row.samples), SpeedsOf(base.samples), kTableSeed);
@@ -224,8 +222,12 @@ std::vector<std::vector<size_t>> ScalingTable::Groups() const {
   return groups;
 }
 
+std::string ScalingTable::EfficiencyKind() const {
+  return scaling == STRONG ? "strong: T1/(N*TN)" : "weak: T1/TN";
+}
+
 std::string ScalingTable::EfficiencyTitle() const {
-  return absl::StrCat(EfficiencyLabel(scaling), ", N = ", CountedName(counted));
+  return absl::StrCat(EfficiencyKind(), ", N = ", CountedName(counted));
 }
 
 ShareReader ReadSharesBelow(const std::string& directory) {

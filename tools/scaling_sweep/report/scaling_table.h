@@ -68,6 +68,9 @@ struct ScalingTable {
   // Rows that scale with each other, by their index, N ascending; without those
   // that have no efficiency.
   std::vector<std::vector<size_t>> Groups() const;
+  // "strong: T1/(N*TN)", of the same work for all; "weak: T1/TN", of work that
+  // grows with N; T1 the time of the smallest N that was measured.
+  std::string EfficiencyKind() const;
   // "strong: T1/(N*TN), N = ranks".
   std::string EfficiencyTitle() const;
 };

@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "support/text_table.h"
-#include "tools/scaling_sweep/report/efficiency.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -184,6 +183,14 @@ bool IsShown(const Column& column, const std::vector<std::string>& cells) {
          (!column.unless_all_equal && cells.front() != column.unless_all);
 }
 
+// "2 ranks x 1 thread".
+std::string WorldText(const Row& row) {
+  const std::string ranks = support::Counted(row.configuration.ranks(), "rank");
+  if (row.threads.size() != 1) return ranks;
+  return absl::StrCat(ranks, " x ",
+                      support::Counted(*row.threads.begin(), "thread"));
+}
+
 std::string ReferenceNote(const ScalingTable& table) {
   std::vector<std::string> references;
   for (const Row& row : table.rows) {
@@ -271,13 +278,6 @@ TextCells CellsOf(const ScalingTable& table) {
   return text;
 }
 
-std::string WorldText(const Row& row) {
-  const std::string ranks = support::Counted(row.configuration.ranks(), "rank");
-  if (row.threads.size() != 1) return ranks;
-  return absl::StrCat(ranks, " x ",
-                      support::Counted(*row.threads.begin(), "thread"));
-}
-
 std::vector<Properties> MachinesOf(const ScalingTable& table) {
   constexpr absl::string_view kBusy = "other programs";
   struct Runs {
@@ -332,7 +332,10 @@ std::vector<std::string> Notes(const ScalingTable& table) {
       "than they are apart.",
       IntervalNote(table)};
   if (table.scaling == STRONG && table.counted == Counted::kNodes) {
-    notes.push_back(PerNodeNote(table.items));
+    notes.push_back(absl::StrCat(
+        "An efficiency is also the ", table.items,
+        " processed at N nodes per node: what each of them does in a second, "
+        "as a share of what one node does alone."));
   }
   const bool any_shares =
       std::any_of(table.rows.begin(), table.rows.end(),
@@ -370,6 +373,16 @@ std::vector<std::string> Notes(const ScalingTable& table) {
   }
   std::erase(notes, "");
   return notes;
+}
+
+std::string TableText(const ScalingTable& table) {
+  const TextCells cells = CellsOf(table);
+  std::string text =
+      support::TextTable(cells.titles, cells.rows, {.keys = cells.keys});
+  for (const std::string& note : Notes(table)) {
+    absl::StrAppend(&text, support::Wrapped(note));
+  }
+  return text;
 }
 
 }  // namespace hvdlite::scaling_sweep

@@ -25,13 +25,13 @@ struct TextCells {
 // "oversubscribed".
 TextCells CellsOf(const ScalingTable& table);
 
-// "2 ranks x 1 thread".
-std::string WorldText(const Row& row);
-
 // The machines of the runs, each with what is known of it.
 std::vector<support::Properties> MachinesOf(const ScalingTable& table);
 
 // Below a table: what its columns mean, oversubscribed rows, failures.
 std::vector<std::string> Notes(const ScalingTable& table);
+
+// The table and its notes, wrapped.
+std::string TableText(const ScalingTable& table);
 
 }  // namespace hvdlite::scaling_sweep

@@ -13,7 +13,6 @@
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/report/scaling_report.h"
 #include "tools/scaling_sweep/report/scaling_text.h"
-#include "tools/scaling_sweep/requested_spec.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 
@@ -33,12 +32,7 @@ absl::Status WriteReports(const std::string& directory, std::ostream& out) {
   }
   HVDLITE_ASSIGN_OR_RETURN(const ScalingTable table,
                            MakeTable(results, ReadSharesBelow(directory)));
-  const TextCells cells = CellsOf(table);
-  std::string text =
-      support::TextTable(cells.titles, cells.rows, {.keys = cells.keys});
-  for (const std::string& note : Notes(table)) {
-    absl::StrAppend(&text, support::Wrapped(note));
-  }
+  const std::string text = TableText(table);
   const fs::path folder = directory;
   HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "table.txt", text));
   HVDLITE_RETURN_IF_ERROR(
@@ -72,7 +66,7 @@ absl::Status LeaveOutWithoutHosts(const Spec& spec,
                                   std::ostream& out) {
   const auto left_out = std::stable_partition(
       configurations.begin(), configurations.end(),
-      [&](const Configuration& one) { return HasHosts(spec, one); });
+      [&](const Configuration& one) { return CheckHosts(spec, one).ok(); });
   if (left_out == configurations.end()) return absl::OkStatus();
   if (spec.host().empty() || left_out == configurations.begin()) {
     return CheckHosts(spec, *left_out);

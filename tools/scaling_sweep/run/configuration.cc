@@ -156,12 +156,10 @@ absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
   return configurations;
 }
 
-bool HasHosts(const Spec& spec, const Configuration& configuration) {
-  return configuration.nodes == 1 || configuration.nodes <= spec.host_size();
-}
-
 absl::Status CheckHosts(const Spec& spec, const Configuration& configuration) {
-  if (HasHosts(spec, configuration)) return absl::OkStatus();
+  if (configuration.nodes == 1 || configuration.nodes <= spec.host_size()) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "host: ", configuration.nodes, " nodes need as many hosts; ",
       spec.host_size(), spec.host_size() == 1 ? " is" : " are",

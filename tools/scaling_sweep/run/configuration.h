@@ -46,11 +46,8 @@ std::string Describe(const Configuration& configuration);
 // together, or where a configuration would come twice.
 absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec);
 
-// Whether the SPEC names as many hosts as the configuration has nodes; on one
-// node it need not.
-bool HasHosts(const Spec& spec, const Configuration& configuration);
-
-// InvalidArgument where it does not.
+// InvalidArgument unless the SPEC names as many hosts as the configuration has
+// nodes; on one node it need not.
 absl::Status CheckHosts(const Spec& spec, const Configuration& configuration);
 
 // One per combination of `setting`'s lists, or the SPEC's where it has none.

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/status_macros.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -40,17 +39,11 @@ void ReadVariables(const json& environment, LaunchPlan& plan) {
   }
 }
 
-struct Answer {
-  int hosts = 0;
-  LaunchPlan plan;
-};
-
-Answer ReadAnswer(const json& told) {
-  Answer answer = {.plan = {.openmp = told.at("openmp"), .defaults = {}}};
-  LaunchPlan& plan = answer.plan;
+LaunchPlan ReadAnswer(const json& told) {
+  LaunchPlan plan = {.openmp = told.at("openmp"), .defaults = {}};
   ReadVariables(told.at("environment"), plan);
   for (const json& hosts : told.at("hosts")) {
-    answer.hosts += static_cast<int>(hosts.at("names").size());
+    plan.hosts += static_cast<int>(hosts.at("names").size());
     if (!hosts.at("planned").get<bool>()) continue;
     for (const json& rank : hosts.at("ranks")) {
       plan.threads = std::max(plan.threads, rank.at("threads").get<int>());
@@ -61,21 +54,7 @@ Answer ReadAnswer(const json& told) {
   }
   const std::string core = told.at("openblas_core_here");
   if (!core.empty()) plan.defaults.emplace_back(kOpenBlas, core);
-  return answer;
-}
-
-// The answer is a line among what others, such as modules, may have written.
-absl::StatusOr<Answer> FindAnswer(absl::string_view text) {
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!absl::StartsWith(line, "{")) continue;
-    try {
-      const json told = json::parse(line.begin(), line.end());
-      if (told.at("format") == 1) return ReadAnswer(told);
-    } catch (const json::exception&) {
-      continue;  // another's line, or a program's that is no hvdliterun
-    }
-  }
-  return absl::InvalidArgumentError("the launcher tells no plan");
+  return plan;
 }
 
 constexpr char kThreads[] = "OMP_NUM_THREADS";
@@ -107,15 +86,18 @@ Command DryRunOf(const Command& command) {
   return question;
 }
 
-int PlannedHosts(absl::string_view text) {
-  const absl::StatusOr<Answer> answer = FindAnswer(text);
-  return answer.ok() ? answer->hosts : 0;
-}
-
-absl::StatusOr<LaunchPlan> ParseLaunchPlan(absl::string_view text) {
-  HVDLITE_ASSIGN_OR_RETURN(const Answer answer, FindAnswer(text));
-  if (answer.plan.threads > 0) return answer.plan;
-  return absl::InvalidArgumentError("it does not say a rank's threads");
+// The answer is a line among what others, such as modules, may have written.
+std::optional<LaunchPlan> ParseLaunchPlan(absl::string_view text) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StartsWith(line, "{")) continue;
+    try {
+      const json told = json::parse(line.begin(), line.end());
+      if (told.at("format") == 1) return ReadAnswer(told);
+    } catch (const json::exception&) {
+      continue;  // another's line, or a program's that is no hvdliterun
+    }
+  }
+  return std::nullopt;
 }
 
 int ThreadsBySettings(const Configuration& configuration,

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/environment.h"
 #include "tools/scaling_sweep/run/command.h"
@@ -16,7 +15,10 @@
 namespace hvdlite::scaling_sweep {
 
 struct LaunchPlan {
-  int threads = 0;  // of a rank; the most of any, if they differ
+  int hosts = 0;  // that ranks would be on
+  // Of a rank; the most of any, if they differ; 0: it does not say, as where
+  // nodes plan for themselves.
+  int threads = 0;
   // Ranks share cores, or have more threads than CPUs: --oversubscribe.
   bool oversubscribed = false;
   std::string openmp;  // runtime that the program links, as --openmp has it
@@ -29,13 +31,8 @@ struct LaunchPlan {
 // given --oversubscribe: whether that is needed is part of the answer.
 Command DryRunOf(const Command& command);
 
-// On how many hosts the ranks would be, according to the answer, which is a
-// line of `text`; 0 if there is none.
-int PlannedHosts(absl::string_view text);
-
-// The answer in `text`. InvalidArgument: there is none, or it does not say how
-// many threads a rank has, as where nodes plan for themselves.
-absl::StatusOr<LaunchPlan> ParseLaunchPlan(absl::string_view text);
+// The answer in `text`, which is one of its lines; nullopt: there is none.
+std::optional<LaunchPlan> ParseLaunchPlan(absl::string_view text);
 
 // As far as the settings tell: the configuration's, else the first number of
 // OMP_NUM_THREADS in its variables or in `environment`, which it inherits.

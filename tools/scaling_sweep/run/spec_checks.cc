@@ -1,6 +1,8 @@
 // What makes a SPEC invalid.
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -8,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/spec.h"
@@ -20,70 +23,54 @@ absl::Status Error(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-constexpr const char* kMappings[] = {"node", "socket", "numa", "core"};
+// Far beyond any machine; products of them fit.
+constexpr int64_t kMostRanks = 1'000'000;
+constexpr int64_t kMostThreads = 1'000;
+constexpr int64_t kMostRepeats = 1'000'000;
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-absl::Status CheckMapping(const std::string& mapping) {
-  for (const char* known : kMappings) {
-    if (mapping == known) return absl::OkStatus();
-  }
-  return Error("mapping: '", mapping, "' is none of ",
-               absl::StrJoin(kMappings, ", "));
-}
-
-absl::Status CheckEnvironment(
-    const std::string& where,
-    const google::protobuf::RepeatedPtrField<Variable>& variables) {
-  for (const Variable& variable : variables) {
-    if (variable.name().empty() || absl::StrContains(variable.name(), "=")) {
-      return Error(where, "environment: '", variable.name(),
-                   "' is no name of a variable");
-    }
-  }
+absl::Status CheckRange(absl::string_view field, int64_t value, int64_t least,
+                        int64_t most) {
+  if (value < least) return Error(field, value, " is not at least ", least);
+  if (value > most) return Error(field, value, " is more than ", most);
   return absl::OkStatus();
 }
-
-// Far beyond any machine; products of them fit.
-constexpr int kMostRanks = 1'000'000;
-constexpr int kMostThreads = 1'000;
-constexpr int kMostRepeats = 1'000'000;
 
 // What both a SPEC and a setting of it have.
 template <typename Lists>
 absl::Status CheckLists(const std::string& where, const Lists& lists) {
   for (const int32_t ranks : lists.ranks()) {
-    if (ranks < 1) {
-      return Error(where, "ranks: ", ranks, " is not at least 1");
-    }
-    if (ranks > kMostRanks) {
-      return Error(where, "ranks: ", ranks, " is more than ", kMostRanks);
-    }
+    HVDLITE_RETURN_IF_ERROR(
+        CheckRange(absl::StrCat(where, "ranks: "), ranks, 1, kMostRanks));
   }
   for (const World& world : lists.world()) {
-    if (world.nodes() < 0 || world.ranks_per_node() < 1) {
-      return Error(where, "world: ", world.nodes(), " nodes of ",
-                   world.ranks_per_node(),
-                   " ranks; both numbers must be at least 1");
-    }
-    if (int64_t{world.nodes()} * world.ranks_per_node() > kMostRanks ||
-        world.ranks_per_node() > kMostRanks) {
-      return Error(where, "world: ", world.nodes(), " nodes of ",
-                   world.ranks_per_node(), " ranks are more than ", kMostRanks,
-                   " ranks");
-    }
+    const std::string in = absl::StrCat(where, "world: ");
+    HVDLITE_RETURN_IF_ERROR(
+        CheckRange(absl::StrCat(in, "nodes: "), world.nodes(), 0, kMostRanks));
+    HVDLITE_RETURN_IF_ERROR(CheckRange(absl::StrCat(in, "ranks_per_node: "),
+                                       world.ranks_per_node(), 1, kMostRanks));
+    HVDLITE_RETURN_IF_ERROR(CheckRange(
+        absl::StrCat(in, "ranks: "),
+        int64_t{world.nodes()} * world.ranks_per_node(), 0, kMostRanks));
   }
   for (const int32_t threads : lists.threads()) {
-    if (threads < 0) {
-      return Error(where, "threads: ", threads,
-                   " is negative; 0 means the launcher's choice");
-    }
-    if (threads > kMostThreads) {
-      return Error(where, "threads: ", threads, " is more than ", kMostThreads);
-    }
+    HVDLITE_RETURN_IF_ERROR(
+        CheckRange(absl::StrCat(where, "threads: "), threads, 0, kMostThreads));
   }
+  const std::set<std::string> mappings = {"node", "socket", "numa", "core"};
   for (const std::string& mapping : lists.mapping()) {
-    HVDLITE_RETURN_IF_ERROR(CheckMapping(mapping));
+    if (mappings.contains(mapping)) continue;
+    return Error(where, "mapping: '", mapping, "' is none of ",
+                 absl::StrJoin(mappings, ", "));
   }
-  return CheckEnvironment(where, lists.environment());
+  for (const Variable& variable : lists.environment()) {
+    if (!variable.name().empty() && !absl::StrContains(variable.name(), "=")) {
+      continue;
+    }
+    return Error(where, "environment: '", variable.name(),
+                 "' is no name of a variable");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckSetting(const Setting& setting) {
@@ -114,9 +101,8 @@ absl::Status CheckSettings(const Spec& spec) {
 
 absl::Status CheckBatch(const Spec& spec) {
   if (!spec.has_batch()) return absl::OkStatus();
-  if (spec.batch().size() < 1) {
-    return Error("batch: size ", spec.batch().size(), " is not at least 1");
-  }
+  HVDLITE_RETURN_IF_ERROR(
+      CheckRange("batch: size: ", spec.batch().size(), 1, kMost));
   if (spec.batch().argument() == WHOSE_UNSPECIFIED) {
     return Error(
         "batch: argument must say whose batch the program's flag means: WORLD "
@@ -126,22 +112,28 @@ absl::Status CheckBatch(const Spec& spec) {
 }
 
 absl::Status CheckNumbers(const Spec& spec) {
-  if (spec.repeats() < 1) {
-    return Error("repeats: ", spec.repeats(), " is not at least 1");
-  }
-  if (spec.repeats() > kMostRepeats) {
-    return Error("repeats: ", spec.repeats(), " is more than ", kMostRepeats);
+  struct Range {
+    const char* field;
+    int64_t value;
+    int64_t least = 0;
+    int64_t most = kMost;
+  };
+  const Tune& tune = spec.tune();
+  for (const Range& range : std::initializer_list<Range>{
+           {"repeats: ", spec.repeats(), 1, kMostRepeats},
+           {"warmup_intervals: ", spec.warmup_intervals()},
+           {"items_per_epoch: ", spec.items_per_epoch()},
+           {"cores_per_node: ", spec.cores_per_node()},
+           {"tune: candidates: ", tune.candidates()},
+           {"tune: first_repeats: ", tune.first_repeats()},
+           {"tune: final_repeats: ", tune.final_repeats()}}) {
+    HVDLITE_RETURN_IF_ERROR(
+        CheckRange(range.field, range.value, range.least, range.most));
   }
   if (!(spec.time_limit_seconds() >= 0) ||
       std::isinf(spec.time_limit_seconds())) {
     return Error("time_limit_seconds: ", spec.time_limit_seconds(),
                  " is no number of seconds");
-  }
-  if (spec.warmup_intervals() < 0 || spec.items_per_epoch() < 0 ||
-      spec.cores_per_node() < 0) {
-    return Error(
-        "warmup_intervals, items_per_epoch and cores_per_node must not be "
-        "negative");
   }
   if (spec.scaling() == SCALING_UNSPECIFIED) {
     return Error(
@@ -167,10 +159,6 @@ absl::Status CheckHostNames(const Spec& spec) {
 }
 
 absl::Status CheckTune(const Tune& tune) {
-  if (tune.candidates() < 0 || tune.first_repeats() < 0 ||
-      tune.final_repeats() < 0) {
-    return Error("tune: its numbers must not be negative");
-  }
   std::set<std::string> names;
   for (const Dimension& dimension : tune.dimension()) {
     if (dimension.name().empty() || !names.insert(dimension.name()).second) {

@@ -98,7 +98,7 @@ Processors ProcessorsOf(const Spec& spec,
 }
 
 absl::Status CheckHosts(const Configuration& configuration, int hosts) {
-  if (hosts == 0 || hosts == configuration.nodes) return absl::OkStatus();
+  if (hosts == configuration.nodes) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "hvdliterun would put ", Describe(configuration), ", on ", hosts,
       hosts == 1 ? " host" : " hosts", ", not on ", configuration.nodes,
@@ -283,12 +283,9 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
   std::stringstream text;
   text << std::ifstream(log).rdbuf();
   std::optional<LaunchPlan> plan;
-  if (end->exit_code == 0) {
-    HVDLITE_RETURN_IF_ERROR(
-        CheckHosts(configuration, PlannedHosts(text.str())));
-    absl::StatusOr<LaunchPlan> told = ParseLaunchPlan(text.str());
-    if (told.ok()) plan = *std::move(told);
-  }
+  if (end->exit_code == 0) plan = ParseLaunchPlan(text.str());
+  if (plan) HVDLITE_RETURN_IF_ERROR(CheckHosts(configuration, plan->hosts));
+  if (plan && plan->threads == 0) plan.reset();
   plans_[Key(configuration)] = plan;
   return plan;
 }

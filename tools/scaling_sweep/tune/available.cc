@@ -73,15 +73,15 @@ bool IsSameWorld(const Configuration& one, const LaunchAnswer& answer,
 
 }  // namespace
 
-absl::StatusOr<AvailableDimensions> Available(
-    const Spec& spec, const Dimensions& dimensions, const Premises& premises,
-    const std::function<absl::StatusOr<LaunchAnswer>(const Configuration&)>&
-        ask) {
+absl::StatusOr<AvailableDimensions> Available(const Spec& spec,
+                                              const Dimensions& dimensions,
+                                              const Premises& premises,
+                                              TrialRunner& runner) {
   const Candidate defaults = LaunchersDefaults(dimensions);
   HVDLITE_ASSIGN_OR_RETURN(const Configuration default_configuration,
                            ConfigurationOf(spec, dimensions, defaults));
   HVDLITE_ASSIGN_OR_RETURN(const LaunchAnswer default_answer,
-                           ask(default_configuration));
+                           runner.Ask(default_configuration));
   AvailableDimensions available;
   for (size_t i = 0; i < dimensions.size(); ++i) {
     Dimension kept = dimensions[i];
@@ -99,7 +99,7 @@ absl::StatusOr<AvailableDimensions> Available(
       } else if (reason.empty() && default_answer.plan &&
                  AsksLauncher(setting)) {
         HVDLITE_ASSIGN_OR_RETURN(const LaunchAnswer answer,
-                                 ask(*configuration));
+                                 runner.Ask(*configuration));
         reason = answer.refusal;
         if (answer.plan && answer.plan->oversubscribed &&
             !default_answer.plan->oversubscribed) {

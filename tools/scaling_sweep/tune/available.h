@@ -40,10 +40,10 @@ struct Premises {
 // installed; that need more cores than there are; that do the same as the
 // defaults; that preload a file that is not there; and that ask OpenBLAS or the
 // kernel for what they cannot give. What cannot be known, as on other hosts, is
-// tried. Cancelled as `ask`.
-absl::StatusOr<AvailableDimensions> Available(
-    const Spec& spec, const Dimensions& dimensions, const Premises& premises,
-    const std::function<absl::StatusOr<LaunchAnswer>(const Configuration&)>&
-        ask);
+// tried. Cancelled as TrialRunner::Ask.
+absl::StatusOr<AvailableDimensions> Available(const Spec& spec,
+                                              const Dimensions& dimensions,
+                                              const Premises& premises,
+                                              TrialRunner& runner);
 
 }  // namespace hvdlite::scaling_sweep

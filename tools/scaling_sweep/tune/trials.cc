@@ -23,8 +23,7 @@ int RepeatOf(int round, int attempt) { return round * kAttempts + attempt; }
 }  // namespace
 
 Trials::Trials(const Spec& spec, const Dimensions& dimensions,
-               const TrialRunner& runner, double budget_seconds,
-               std::ostream& out)
+               TrialRunner& runner, double budget_seconds, std::ostream& out)
     : spec_(spec),
       dimensions_(dimensions),
       runner_(runner),
@@ -97,9 +96,9 @@ absl::StatusOr<FinishedRun> Trials::Attempt(const Configuration& configuration,
       .source = "what is left of --minutes",
       .is_all_there_is = true};
   if (limit_ && limit_->seconds <= limit.seconds) limit = *limit_;
-  const double start = runner_.clock();
-  absl::StatusOr<FinishedRun> run = runner_.run(configuration, repeat, limit);
-  const double cost = runner_.clock() - start;
+  const double start = runner_.Seconds();
+  absl::StatusOr<FinishedRun> run = runner_.Run(configuration, repeat, limit);
+  const double cost = runner_.Seconds() - start;
   if (absl::IsDeadlineExceeded(run.status())) {
     Spend(name, cost);
     TellNumber();
@@ -169,7 +168,7 @@ int Trials::WholeRound(int round,
       const absl::StatusOr<Configuration> configuration =
           ConfigurationOf(spec_, dimensions_, candidate);
       if (configuration.ok() &&
-          runner_.has(*configuration, RepeatOf(round, 0))) {
+          runner_.Has(*configuration, RepeatOf(round, 0))) {
         ++there;
       }
     }

@@ -2,7 +2,6 @@
 // keeps an eye on the time.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -30,17 +29,21 @@ struct FinishedRun {
   bool is_new = true;  // it was not there already
 };
 
-// Runs configurations; tests have others than sweep_trials.h.
-struct TrialRunner {
+// Runs configurations.
+class TrialRunner {
+ public:
+  virtual ~TrialRunner() = default;
+
   // Cancelled if a stop signal has ended the run, DeadlineExceeded if it took
   // all the time there is. A longer limit than the SPEC's is the SPEC's.
-  std::function<absl::StatusOr<FinishedRun>(const Configuration& configuration,
-                                            int repeat, const RunLimit& limit)>
-      run;
+  virtual absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
+                                          int repeat,
+                                          const RunLimit& limit) = 0;
   // Whether it is there already.
-  std::function<bool(const Configuration& configuration, int repeat)> has;
-  std::function<absl::StatusOr<LaunchAnswer>(const Configuration&)> ask;
-  std::function<double()> clock;  // seconds
+  virtual bool Has(const Configuration& configuration, int repeat) const = 0;
+  virtual absl::StatusOr<LaunchAnswer> Ask(
+      const Configuration& configuration) = 0;
+  virtual double Seconds() const = 0;  // of a clock
 };
 
 struct TrialCounts {
@@ -60,8 +63,8 @@ struct KeptTime {
 class Trials {
  public:
   // All but numbers outlive it; a line goes to `out` for each new run.
-  Trials(const Spec& spec, const Dimensions& dimensions,
-         const TrialRunner& runner, double budget_seconds, std::ostream& out);
+  Trials(const Spec& spec, const Dimensions& dimensions, TrialRunner& runner,
+         double budget_seconds, std::ostream& out);
 
   // Runs each candidate that has not failed, and that can run, once in the
   // round, every second round backwards. What does not fit into the time is
@@ -112,7 +115,7 @@ class Trials {
 
   const Spec& spec_;
   const Dimensions& dimensions_;
-  const TrialRunner& runner_;
+  TrialRunner& runner_;
   const double budget_;
   std::ostream& out_;
   std::map<std::string, Rounds> rounds_;  // by the candidate's name

@@ -1,20 +1,102 @@
+// tune.
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "support/output_file.h"
 #include "tools/scaling_sweep/commands.h"
-#include "tools/scaling_sweep/requested_spec.h"
+#include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/scaling_sweep/tune/available.h"
-#include "tools/scaling_sweep/tune/sweep_trials.h"
+#include "tools/scaling_sweep/tune/trials.h"
 #include "tools/scaling_sweep/tune/tuner.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
 constexpr char kTextName[] = "tuning.txt";
+
+// What hvdliterun wrote last, without its name.
+std::string RefusalIn(const std::string& text) {
+  std::string refusal;
+  for (absl::string_view line :
+       absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+    if (absl::ConsumePrefix(&line, "hvdliterun: ") || refusal.empty()) {
+      refusal = std::string(line);
+    }
+  }
+  return refusal;
+}
+
+// Runs what a sweep would.
+class SweepTrials final : public TrialRunner {
+ public:
+  // `results` and `stop` outlive it.
+  SweepTrials(RunnerOptions options, ResultsFile& results,
+              const support::SignalPipe& stop)
+      : limit_seconds_(options.spec.time_limit_seconds()),
+        results_(results),
+        runner_(std::move(options), results, stop, silence_) {}
+
+  absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
+                                  int repeat, const RunLimit& limit) override {
+    runner_.LimitRuns(limit.seconds < limit_seconds_
+                          ? limit
+                          : RunLimit{.seconds = limit_seconds_});
+    const size_t before = results_.samples().size();
+    HVDLITE_RETURN_IF_ERROR(runner_.RunAll({configuration}, {{0, repeat}}));
+    const Sample* const sample = Find(configuration, repeat);
+    if (sample == nullptr) return absl::InternalError("a run left no sample");
+    return FinishedRun{*sample, results_.samples().size() > before};
+  }
+
+  bool Has(const Configuration& configuration, int repeat) const override {
+    return Find(configuration, repeat) != nullptr;
+  }
+
+  absl::StatusOr<LaunchAnswer> Ask(
+      const Configuration& configuration) override {
+    LaunchAnswer answer;
+    HVDLITE_ASSIGN_OR_RETURN(answer.plan, runner_.PlanFor(configuration));
+    if (answer.plan || configuration.alone) return answer;
+    std::stringstream text;
+    text << std::ifstream(std::filesystem::path(results_.directory()) /
+                          FolderOf(configuration) / "launch_plan.txt")
+                .rdbuf();
+    // Nodes that plan for themselves are an answer, too.
+    if (!ParseLaunchPlan(text.str())) answer.refusal = RefusalIn(text.str());
+    return answer;
+  }
+
+  double Seconds() const override { return support::WallSeconds(); }
+
+  // The signal that Cancelled was about.
+  int stop_signal() const { return runner_.stop_signal(); }
+
+ private:
+  // A sample that may stay.
+  const Sample* Find(const Configuration& configuration, int repeat) const {
+    const std::string key = Key(configuration);
+    const std::vector<Sample>& samples = results_.samples();
+    const auto found =
+        std::find_if(samples.rbegin(), samples.rend(), [&](const Sample& one) {
+          return one.configuration == key && one.repeat == repeat;
+        });
+    return found == samples.rend() ? nullptr : &*found;
+  }
+
+  const double limit_seconds_;  // the SPEC's
+  ResultsFile& results_;
+  std::ostream silence_{nullptr};
+  SweepRunner runner_;
+};
 
 Premises PremisesOf(const Spec& spec, const base::Environment& environment) {
   Premises premises = {.exists = support::Exists};
@@ -26,7 +108,7 @@ Premises PremisesOf(const Spec& spec, const base::Environment& environment) {
 }
 
 absl::Status Search(const Spec& spec, const Dimensions& dimensions,
-                    const TuneOptions& options, const TrialRunner& runner,
+                    const TuneOptions& options, TrialRunner& runner,
                     const std::string& launcher, const std::string& directory,
                     std::ostream& out) {
   Tuner tuner(spec, dimensions, runner, options, out);
@@ -74,15 +156,14 @@ absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
                       .environment = environment,
                       .retry_failed = flags.retry_failed},
                      results, stop);
-  const TrialRunner runner = trials.Runner();
   TuneOptions options;
   if (flags.minutes > 0) options.minutes = flags.minutes;
   absl::StatusOr<AvailableDimensions> available =
-      Available(spec, dimensions, PremisesOf(spec, environment), runner.ask);
+      Available(spec, dimensions, PremisesOf(spec, environment), trials);
   absl::Status status = available.status();
   if (available.ok()) {
     options.left_out = available->left_out;
-    status = Search(spec, available->dimensions, options, runner,
+    status = Search(spec, available->dimensions, options, trials,
                     flags.launcher.empty() ? "hvdliterun" : flags.launcher,
                     directory, out);
   }

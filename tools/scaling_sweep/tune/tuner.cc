@@ -28,7 +28,7 @@ bool Has(const std::vector<Candidate>& candidates, const Candidate& one) {
 }  // namespace
 
 Tuner::Tuner(const Spec& spec, const Dimensions& dimensions,
-             const TrialRunner& runner, TuneOptions options, std::ostream& out)
+             TrialRunner& runner, TuneOptions options, std::ostream& out)
     : spec_(spec),
       dimensions_(dimensions),
       runner_(runner),
@@ -273,7 +273,7 @@ absl::StatusOr<std::vector<Tuner::Part>> Tuner::PartsOf(
   HVDLITE_ASSIGN_OR_RETURN(const Configuration configuration,
                            ConfigurationOf(spec_, dimensions_, candidate));
   HVDLITE_ASSIGN_OR_RETURN(const LaunchAnswer answer,
-                           runner_.ask(configuration));
+                           runner_.Ask(configuration));
   if (!answer.plan) return parts;
   for (const LauncherDefault& own : LauncherDefaults(*answer.plan)) {
     parts.push_back({.name = absl::StrCat("hvdliterun's ", Describe(own)),

@@ -71,8 +71,8 @@ class Tuner {
  public:
   // All but the options outlive it. The plan, a line for each run, and what is
   // decided go to `out`.
-  Tuner(const Spec& spec, const Dimensions& dimensions,
-        const TrialRunner& runner, TuneOptions options, std::ostream& out);
+  Tuner(const Spec& spec, const Dimensions& dimensions, TrialRunner& runner,
+        TuneOptions options, std::ostream& out);
 
   // Runs hvdliterun's defaults, which warms up and tells how much fits into the
   // time; the worlds; then, in the fastest, a race of settings; at last the
@@ -123,7 +123,7 @@ class Tuner {
 
   const Spec& spec_;
   const Dimensions& dimensions_;
-  const TrialRunner& runner_;
+  TrialRunner& runner_;
   const TuneOptions options_;
   std::ostream& out_;
   Trials trials_;

@@ -17,8 +17,7 @@ using ::testing::SizeIs;
 class AvailableTest : public ::testing::Test {
  protected:
   AvailableDimensions Of(const Dimensions& dimensions) {
-    return Available(spec_, dimensions, premises_, machine_.Runner().ask)
-        .value();
+    return Available(spec_, dimensions, premises_, machine_).value();
   }
 
   Spec spec_ = TuneSpec();
@@ -46,24 +45,26 @@ TEST_F(AvailableTest, ALauncherThatNeverTellsItsPlanRefusesNothing) {
 }
 
 TEST_F(AvailableTest, WorldsThatAreTooLargeOrTheSameAsTheDefaultsAreLeftOut) {
-  const Dimensions dimensions = DimensionsFrom(spec_);
-  const auto ask =
-      [](const Configuration& configuration) -> absl::StatusOr<LaunchAnswer> {
-    return LaunchAnswer{
-        .plan = LaunchPlan{.threads = 2,
-                           .oversubscribed = configuration.ranks() > 1,
-                           .openmp = "",
-                           .defaults = {}},
-        .refusal = ""};
+  class TwoRanksAreTooMany : public FakeMachine {
+    absl::StatusOr<LaunchAnswer> Ask(const Configuration& asked) override {
+      return LaunchAnswer{
+          .plan = LaunchPlan{.threads = 2,
+                             .oversubscribed = asked.ranks() > 1,
+                             .openmp = "",
+                             .defaults = {}},
+          .refusal = ""};
+    }
   };
-  EXPECT_THAT(Available(spec_, dimensions, premises_, ask)->left_out,
+  TwoRanksAreTooMany machine;
+  const Dimensions dimensions = DimensionsFrom(spec_);
+  EXPECT_THAT(Available(spec_, dimensions, premises_, machine)->left_out,
               ElementsAre(LeftOut{.option = "world=2",
                                   .reason = "more ranks or threads than this "
                                             "machine has cores"}));
   Dimensions same = {dimensions[2]};
   same[0].mutable_option(1)->set_ranks(0, 1);
   EXPECT_THAT(
-      Available(spec_, same, premises_, ask)->left_out,
+      Available(spec_, same, premises_, machine)->left_out,
       ElementsAre(LeftOut{.option = "world=2",
                           .reason = "the same as hvdliterun's defaults"}));
 }

@@ -1,4 +1,4 @@
-// FakeMachine: a TrialRunner whose runs take no time but on a clock of its own.
+// FakeMachine: a TrialRunner whose runs take time on a clock of its own alone.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct FakeRun {
   double start = 0;
 };
 
-class FakeMachine {
+class FakeMachine : public TrialRunner {
  public:
   // Of a setting, by its name; 0: the run fails.
   std::function<double(const std::string& setting)> speed =
@@ -40,30 +40,23 @@ class FakeMachine {
   double now = 0;
   std::vector<FakeRun> runs = {};
 
-  TrialRunner Runner() {
-    return {.run =
-                [this](const Configuration& configuration, int repeat,
-                       const RunLimit& limit) {
-                  return Run(configuration, repeat, limit);
-                },
-            .has =
-                [this](const Configuration& configuration, int repeat) {
-                  return samples_.contains({Key(configuration), repeat});
-                },
-            .ask = [this](const Configuration& configuration)
-                -> absl::StatusOr<LaunchAnswer> {
-              const auto refusal = refusals.find(configuration.setting);
-              if (refusal != refusals.end()) {
-                return LaunchAnswer{.plan = {}, .refusal = refusal->second};
-              }
-              return LaunchAnswer{.plan = plan, .refusal = ""};
-            },
-            .clock = [this] { return now; }};
+  bool Has(const Configuration& configuration, int repeat) const override {
+    return samples_.contains({Key(configuration), repeat});
   }
 
- private:
+  absl::StatusOr<LaunchAnswer> Ask(
+      const Configuration& configuration) override {
+    const auto refusal = refusals.find(configuration.setting);
+    if (refusal != refusals.end()) {
+      return LaunchAnswer{.plan = {}, .refusal = refusal->second};
+    }
+    return LaunchAnswer{.plan = plan, .refusal = ""};
+  }
+
+  double Seconds() const override { return now; }
+
   absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
-                                  int repeat, const RunLimit& limit) {
+                                  int repeat, const RunLimit& limit) override {
     const std::pair<std::string, int> key = {Key(configuration), repeat};
     const auto there = samples_.find(key);
     if (there != samples_.end()) return FinishedRun{there->second, false};
@@ -95,6 +88,7 @@ class FakeMachine {
     return FinishedRun{samples_[key] = sample, true};
   }
 
+ private:
   std::map<std::pair<std::string, int>, Sample> samples_;
 };
 

@@ -16,14 +16,12 @@ using ::testing::HasSubstr;
 class TrialsTest : public ::testing::Test {
  protected:
   Trials& Start(double budget_seconds) {
-    runner_ = machine_.Runner();
-    return trials_.emplace(spec_, dimensions_, runner_, budget_seconds, out_);
+    return trials_.emplace(spec_, dimensions_, machine_, budget_seconds, out_);
   }
 
   Spec spec_ = TuneSpec();
   Dimensions dimensions_ = DimensionsFrom(spec_);
   FakeMachine machine_;
-  TrialRunner runner_;
   std::ostringstream out_;
   std::optional<Trials> trials_;
   const Candidate defaults_ = LaunchersDefaults(dimensions_);

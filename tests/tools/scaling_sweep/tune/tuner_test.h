@@ -26,8 +26,7 @@ class TunerTest : public ::testing::Test {
  protected:
   // A search of 15 minutes unless `options_` says otherwise.
   absl::Status Search() {
-    runner_ = machine_.Runner();
-    tuner_.emplace(spec_, dimensions_, runner_, options_, out_);
+    tuner_.emplace(spec_, dimensions_, machine_, options_, out_);
     const absl::Status status = tuner_->Search();
     result_ = tuner_->Result();
     return status;
@@ -47,7 +46,6 @@ class TunerTest : public ::testing::Test {
   Dimensions dimensions_ = DimensionsFrom(spec_);
   FakeMachine machine_;
   TuneOptions options_;
-  TrialRunner runner_;
   std::ostringstream out_;
   std::optional<Tuner> tuner_;
   TuningResult result_;
