@@ -2,14 +2,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "timeline/read/trace_file.h"
-#include "tools/timeline_viewer/page_encoding.h"
 #include "tools/timeline_viewer/page_facts.h"
 #include "tools/timeline_viewer/page_rows.h"
 
@@ -18,13 +18,12 @@ namespace {
 
 using timeline::Examined;
 
-// Data of the page that no browser takes for anything else.
-absl::Status AppendData(absl::string_view id, absl::string_view bytes,
+// Without "<", which could end the element.
+absl::Status AppendData(absl::string_view id, const std::string& json,
                         timeline::TraceSink* file) {
-  HVDLITE_RETURN_IF_ERROR(file->Append(
-      absl::StrCat("<script type=\"text/plain\" id=\"", id, "\">")));
-  HVDLITE_RETURN_IF_ERROR(file->Append(absl::Base64Escape(bytes)));
-  return file->Append("</script>\n");
+  return file->Append(absl::StrCat(
+      "<script type=\"application/json\" id=\"", id, "\">",
+      absl::StrReplaceAll(json, {{"<", "\\u003c"}}), "</script>\n"));
 }
 
 absl::Status AppendAllData(const Examined& examined,
@@ -32,21 +31,12 @@ absl::Status AppendAllData(const Examined& examined,
   const PageSpan span = SpanOf(examined.trace);
   const std::vector<PageRow> rows = MakePageRows(examined.trace);
   const std::vector<PageChart> charts = MakePageCharts(examined.trace);
-  HVDLITE_RETURN_IF_ERROR(file->Append(
-      absl::StrCat("<script type=\"application/json\" id=\"facts\">",
-                   PageFacts(examined, span, rows, charts), "</script>\n")));
-  std::string bytes;
-  for (const PageRow& row : rows) AppendLevels(row, span.origin_ns, &bytes);
-  HVDLITE_RETURN_IF_ERROR(AppendData("levels", bytes, file));
-  bytes.clear();
-  for (const PageChart& chart : charts) {
-    AppendChart(chart, span.origin_ns, &bytes);
-  }
-  HVDLITE_RETURN_IF_ERROR(AppendData("charts", bytes, file));
+  HVDLITE_RETURN_IF_ERROR(
+      AppendData("facts", PageFacts(examined, span, rows, charts), file));
   for (size_t i = 0; i < rows.size(); ++i) {
-    bytes.clear();
-    AppendSlices(examined.trace, rows[i], span.origin_ns, &bytes);
-    HVDLITE_RETURN_IF_ERROR(AppendData(absl::StrCat("row", i), bytes, file));
+    HVDLITE_RETURN_IF_ERROR(
+        AppendData(absl::StrCat("row", i),
+                   RowData(examined.trace, rows[i], span.origin_ns), file));
   }
   return absl::OkStatus();
 }

@@ -11,18 +11,19 @@
 
 #include "timeline/diagnose/trace_summary.h"
 #include "timeline/record/trace_event.h"
-#include "tools/timeline_viewer/page_encoding.h"
+#include "timeline/report/reports.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {
 
-using timeline::Examined;
 using nlohmann::json;
 using timeline::Batch;
+using timeline::Examined;
 using timeline::Finding;
 using timeline::kStepParts;
 using timeline::RankBatch;
 using timeline::RankStep;
+using timeline::SliceDetails;
 using timeline::StepAnalysis;
 using timeline::StepPart;
 using timeline::StepSource;
@@ -144,6 +145,20 @@ json StepInDetail(const Examined& examined, const PageSpan& span,
   return detail;
 }
 
+// The table of `timeline_viewer stragglers`, as texts.
+json Stragglers(const Examined& examined) {
+  timeline::Report report;
+  timeline::ReportStragglers(examined, &report);
+  if (report.tables().empty()) return {};
+  const timeline::Table& table = report.tables().front();
+  json rows = json::array();
+  for (const std::vector<timeline::Cell>& cells : table.rows) {
+    json& row = rows.emplace_back(json::array());
+    for (const timeline::Cell& cell : cells) row.push_back(cell.text);
+  }
+  return {{"columns", table.columns}, {"rows", std::move(rows)}};
+}
+
 json StepFacts(const Examined& examined, const PageSpan& span) {
   json names = json::array();
   for (size_t i = 0; i < kStepParts; ++i) {
@@ -159,6 +174,7 @@ json StepFacts(const Examined& examined, const PageSpan& span) {
       {"parts", names},
       {"first_steady", known ? steady.front().number : 0},
       {"steps", known ? Steps(analysis, span) : json::array()},
+      {"stragglers", Stragglers(examined)},
       {"typical",
        known ? StepInDetail(examined, span, TypicalStep(analysis)) : json()}};
 }
@@ -195,11 +211,19 @@ json Rows(const Trace& trace, const std::vector<PageRow>& rows) {
   return list;
 }
 
-json Charts(const std::vector<PageChart>& charts) {
+json Charts(const std::vector<PageChart>& charts, const PageSpan& span) {
   json list = json::array();
   for (const PageChart& chart : charts) {
     json lines = json::array();
-    for (const PageChart::Line& line : chart.lines) lines.push_back(line.name);
+    for (const PageChart::Line& line : chart.lines) {
+      json times = json::array();
+      for (const int64_t time_ns : line.times_ns) {
+        times.push_back(time_ns - span.origin_ns);
+      }
+      lines.push_back({{"name", line.name},
+                       {"times", std::move(times)},
+                       {"values", line.values}});
+    }
     list.push_back({{"pid", chart.pid},
                     {"label", chart.label},
                     {"unit", chart.unit},
@@ -280,11 +304,71 @@ std::string PageFacts(const Examined& examined, const PageSpan& span,
                       {"names", examined.trace.names},
                       {"processes", Processes(examined.trace)},
                       {"rows", Rows(examined.trace, rows)},
-                      {"charts", Charts(charts)},
+                      {"charts", Charts(charts, span)},
                       {"summary", Summary(examined.trace)}};
-  return ScriptSafe(facts.dump(/*indent=*/-1, /*indent_char=*/' ',
-                               /*ensure_ascii=*/true,
-                               json::error_handler_t::replace));
+  return facts.dump(/*indent=*/-1, /*indent_char=*/' ', /*ensure_ascii=*/true,
+                    json::error_handler_t::replace);
+}
+
+std::string RowData(const Trace& trace, const PageRow& row, int64_t origin_ns) {
+  constexpr std::pair<const char*, int64_t SliceDetails::*> kSaid[] = {
+      {"batch", &SliceDetails::batch},
+      {"tensors", &SliceDetails::tensors},
+      {"bytes", &SliceDetails::bytes},
+      {"last_rank", &SliceDetails::last_rank},
+      {"lateness_us", &SliceDetails::lateness_us},
+      {"picked_up_us", &SliceDetails::picked_up_us},
+      {"step", &SliceDetails::step},
+      {"text", &SliceDetails::text}};
+  const auto column = [](const auto& list, auto value_of) {
+    std::vector<int64_t> values;
+    for (const auto& one : list) values.push_back(value_of(one));
+    return values;
+  };
+  const auto of_slices = [&](auto value_of) {
+    return column(row.slices, [&](size_t index) {
+      return static_cast<int64_t>(value_of(trace.slices[index]));
+    });
+  };
+  json slices = {
+      {"start", of_slices([&](const TraceSlice& slice) {
+         return slice.start_ns - origin_ns;
+       })},
+      {"duration",
+       of_slices([](const TraceSlice& slice) { return slice.duration_ns; })},
+      {"name", of_slices([](const TraceSlice& slice) { return slice.name; })}};
+  json said = json::object();
+  for (const auto& [key, field] : kSaid) {
+    const std::vector<int64_t> values =
+        of_slices([&, field = field](const TraceSlice& slice) {
+          return trace.DetailsOf(slice).*field;
+        });
+    if (std::any_of(values.begin(), values.end(),
+                    [](int64_t value) { return value != -1; })) {
+      said[key] = values;
+    }
+  }
+  json levels = json::array();
+  for (const std::vector<LevelNode>& level : row.levels) {
+    levels.push_back(
+        {{"start", column(level,
+                          [&](const LevelNode& node) {
+                            return node.start_ns - origin_ns;
+                          })},
+         {"duration", column(level,
+                             [](const LevelNode& node) {
+                               return node.end_ns - node.start_ns;
+                             })},
+         {"busy",
+          column(level, [](const LevelNode& node) { return node.busy_ns; })},
+         {"name", column(level, [](const LevelNode& node) {
+            return static_cast<int64_t>(node.name);
+          })}});
+  }
+  return json({{"slices", std::move(slices)},
+               {"said", std::move(said)},
+               {"levels", std::move(levels)}})
+      .dump();
 }
 
 }  // namespace hvdlite::timeline_viewer

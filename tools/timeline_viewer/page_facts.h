@@ -26,10 +26,16 @@ std::vector<double> LatenessOf(const timeline::StepAnalysis& analysis);
 // lowest rank; 0 if there are no steps.
 int64_t TypicalStep(const timeline::StepAnalysis& analysis);
 
-// JSON, safe to stand in a script element: the run, steps, findings, names,
-// processes, lanes, rows and charts; times in ns since the span's origin.
+// JSON: the run, steps, findings, names, processes, lanes, rows and charts;
+// times in ns since the span's origin.
 std::string PageFacts(const timeline::Examined& examined, const PageSpan& span,
                       const std::vector<PageRow>& rows,
                       const std::vector<PageChart>& charts);
+
+// JSON of the slices of `row` and of its levels, in columns: start, duration
+// and name; of slices also what they say, where any does (batch, tensors,
+// bytes, last_rank, lateness_us, picked_up_us, step, text; -1: not said).
+std::string RowData(const timeline::Trace& trace, const PageRow& row,
+                    int64_t origin_ns);
 
 }  // namespace hvdlite::timeline_viewer

@@ -13,9 +13,9 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
-using timeline::Report;
 using timeline::ParsedEvent;
 using timeline::ParseReport;
+using timeline::Report;
 using timeline::TraceDamage;
 
 constexpr size_t kMostLines = 20;

@@ -1,6 +1,8 @@
 #include "tools/timeline_viewer/slice.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -12,10 +14,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "support/flags.h"
 #include "timeline/diagnose/step_analysis.h"
 #include "timeline/read/slice_edges.h"
 #include "timeline/read/trace_event_parser.h"
@@ -27,8 +32,50 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
-using timeline::Report;
 using timeline::ParsedEvent;
+using timeline::Report;
+
+// "100-110", "100-" or "100", from 1.
+absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(
+    const std::string& text) {
+  const std::vector<std::string> ends = absl::StrSplit(text, '-');
+  int64_t first = 0;
+  int64_t last = std::numeric_limits<int64_t>::max();
+  const bool is_right =
+      ends.size() <= 2 && absl::SimpleAtoi(ends.front(), &first) &&
+      (ends.size() == 1
+           ? (last = first, true)
+           : ends.back().empty() || absl::SimpleAtoi(ends.back(), &last)) &&
+      first >= 1 && last >= first;
+  if (is_right) return std::make_pair(first, last);
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is no steps such as 100-110, 100- or 100"));
+}
+
+// "0,3".
+absl::StatusOr<std::set<int64_t>> ParseRanks(const std::string& text) {
+  std::set<int64_t> ranks;
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    int64_t rank = 0;
+    if (!absl::SimpleAtoi(item, &rank)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", text, "' is no list of ranks such as 0,3"));
+    }
+    ranks.insert(rank);
+  }
+  return ranks;
+}
+
+// Milliseconds that are a time (95 years at most), as ns.
+absl::StatusOr<int64_t> ParseTime(const std::string& text) {
+  constexpr double kLatestMs = 3e12;
+  double time_ms = 0;
+  if (!absl::SimpleAtod(text, &time_ms) || !(std::abs(time_ms) <= kLatestMs)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is no time in milliseconds"));
+  }
+  return std::llround(time_ms * 1e6);
+}
 
 struct Window {
   int64_t from_ns = std::numeric_limits<int64_t>::min();
@@ -214,6 +261,24 @@ class Part {
 
 }  // namespace
 
+void AddSliceFlags(CLI::App& command, SliceOptions& options) {
+  CLI::Option* const steps =
+      support::AddParsed(command, "--steps", options.steps, ParseSteps,
+                         "training steps, such as 100-110")
+          ->type_name("STEPS");
+  support::AddParsed(command, "--from", options.from_ns, ParseTime,
+                     "time since the trace's first event")
+      ->type_name("MS")
+      ->excludes(steps);
+  support::AddParsed(command, "--to", options.to_ns, ParseTime,
+                     "time that is no longer in it")
+      ->type_name("MS")
+      ->excludes(steps);
+  support::AddParsed(command, "--ranks", options.ranks, ParseRanks,
+                     "ranks, such as 0,3; all without it")
+      ->type_name("RANKS");
+}
+
 absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
                         const std::string& out, Report* report) {
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
@@ -225,30 +290,29 @@ absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
   std::optional<StepWindows> steps;
   if (options.steps.has_value()) {
     HVDLITE_ASSIGN_OR_RETURN(
-        steps,
-        StepWindows::Find(path, trace, options.steps->first,
-                          options.steps->second));
+        steps, StepWindows::Find(path, trace, options.steps->first,
+                                 options.steps->second));
   }
   EdgeLengths edges;
   HVDLITE_RETURN_IF_ERROR(edges.Read(files));
   Part part(options, span.origin_ns, std::move(steps), std::move(edges));
   const auto accept = [&] {
     if (part.events() > 0) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat(
-        path, " holds no event of what is asked for, and ", out,
-        " is not written; its events are from ", Milliseconds(0), " to ",
-        Milliseconds(span.length_ns), " ms"));
+    return absl::NotFoundError(
+        absl::StrCat(path, " holds no event of what is asked for, and ", out,
+                     " is not written; its events are from ", Milliseconds(0),
+                     " to ", Milliseconds(span.length_ns), " ms"));
   };
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<timeline::MergedTrace> merged,
-      timeline::MergeTraces(
-          files, out,
-          {.force = true,
-           .keep = [&part](size_t file, const ParsedEvent& event,
-                           std::optional<int64_t> start_ns) {
-             return part.Holds(file, event, start_ns);
-           },
-           .accept = accept}));
+      timeline::MergeTraces(files, out,
+                            {.force = true,
+                             .keep =
+                                 [&part](size_t file, const ParsedEvent& event,
+                                         std::optional<int64_t> start_ns) {
+                                   return part.Holds(file, event, start_ns);
+                                 },
+                             .accept = accept}));
   for (const timeline::MergedTrace& trace : merged) {
     for (const std::string& warning : trace.warnings) {
       report->AddLine(absl::StrCat("Warning: ", warning));

@@ -10,6 +10,10 @@
 #include "absl/status/status.h"
 #include "timeline/report/report.h"
 
+namespace CLI {
+class App;
+}
+
 namespace hvdlite::timeline_viewer {
 
 struct SliceOptions {
@@ -22,6 +26,9 @@ struct SliceOptions {
   std::optional<int64_t> to_ns;
   std::set<int64_t> ranks;  // empty: all
 };
+
+// Adds the flags that say what to take; `options` outlives the parsing.
+void AddSliceFlags(CLI::App& command, SliceOptions& options);
 
 // Writes the events of the trace `path`, or of its parts, that `options` ask
 // for to `out`: those that last into the time are whole, and metadata of the

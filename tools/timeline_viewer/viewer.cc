@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -19,18 +20,20 @@
 #include "timeline/read/trace_reader.h"
 #include "timeline/report/report.h"
 #include "timeline/report/reports.h"
-#include "tools/timeline_viewer/file_commands.h"
 #include "tools/timeline_viewer/html_page.h"
+#include "tools/timeline_viewer/merge.h"
 #include "tools/timeline_viewer/page_facts.h"
+#include "tools/timeline_viewer/repair.h"
+#include "tools/timeline_viewer/slice.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {
 
 using timeline::Cell;
 using timeline::Examined;
+using timeline::NameSummary;
 using timeline::Report;
 using timeline::Table;
-using timeline::NameSummary;
 using timeline::TraceProcess;
 using timeline::TraceSummary;
 
@@ -57,8 +60,8 @@ trace.
 
 constexpr char kFooter[] =
     "Exit status: 0; 1 if a trace cannot be read, or holds nothing of what is "
-    "asked for; 2 for a wrong command line or an output that exists or is read; "
-    "3 if --check finds something.";
+    "asked for; 2 for a wrong command line or an output that exists or is "
+    "read; 3 if --check finds something.";
 
 // What the command line asks for.
 struct Request {
@@ -69,12 +72,10 @@ struct Request {
   bool json = false;
   bool csv = false;
   bool check = false;
-  std::string output;  // of html; empty: beside the trace
+  std::string output;  // of a file; empty, of html: beside the trace
   bool overwrite = false;
-
-  std::string page() const {
-    return output.empty() ? absl::StrCat(paths.front(), ".html") : output;
-  }
+  bool force = false;
+  SliceOptions slice;
 };
 
 // Larger values first.
@@ -104,13 +105,12 @@ Table TableOf(const std::string& table_name, const TraceSummary& summary,
                    [&](const NameSummary& a, const NameSummary& b) {
                      return SortValue(a, sort) > SortValue(b, sort);
                    });
-  Table table = {
-      .name = table_name,
-      .columns = {"Name", "Covered (ms)", "Wall Duration (ms)",
-                  "Self time (ms)", "Average Wall Duration (ms)",
-                  "Occurrences"},
-      .rows = {},
-      .has_totals = true};
+  Table table = {.name = table_name,
+                 .columns = {"Name", "Covered (ms)", "Wall Duration (ms)",
+                             "Self time (ms)", "Average Wall Duration (ms)",
+                             "Occurrences"},
+                 .rows = {},
+                 .has_totals = true};
   for (const NameSummary& name : names) {
     table.rows.push_back(
         MakeRow(name.name.empty() ? "(no name)" : name.name, name));
@@ -160,7 +160,8 @@ constexpr std::array kQuestions = {
              timeline::ReportStragglers},
     Question{"overlap", "How much communication hides behind computing",
              timeline::ReportOverlap},
-    Question{"fusion", "How gradients were packed into batches", timeline::ReportFusion},
+    Question{"fusion", "How gradients were packed into batches",
+             timeline::ReportFusion},
     Question{"bandwidth", "How fast batches of which size were reduced",
              timeline::ReportBandwidth},
     Question{"critical-path", "What the length of the steps hangs on",
@@ -176,6 +177,8 @@ absl::StatusOr<std::unique_ptr<Examined>> Read(const std::string& path) {
   }
   return std::make_unique<Examined>(path, std::move(trace));
 }
+
+constexpr int kMany = std::numeric_limits<int>::max();
 
 // The parser, and what it was told.
 class CommandLine {
@@ -210,14 +213,27 @@ class CommandLine {
         app_.add_subcommand("tensor", "One tensor, by rank");
     tensor->add_option("TRACE", trace_of_tensor_)->required()->type_name("");
     tensor->add_option("NAME", request_.tensor)->required()->type_name("");
-    CLI::App* const html =
-        Add("html", "One HTML file to look at in a browser, and to pass on", 1);
-    html->add_option("-o,--output", request_.output,
-                     "the file to write; TRACE.html if not given")
-        ->type_name("FILE");
-    support::AddOverwrite(*html, request_.overwrite);
     Add("diff", "Which part explains the difference of two traces", 2);
-    files_.AddTo(&app_, &request_.paths);
+    AddOutput(
+        Add("html", "One HTML file to look at in a browser, and to pass on", 1),
+        "the file to write; TRACE.html if not given");
+    const std::string packed = "file to write; packed if it ends in .gz";
+    AddOutput(
+        Add("repair", "Makes a trace whole that is cut off or damaged", 1),
+        packed)
+        ->required();
+    CLI::App* const merge =
+        Add("merge",
+            "One trace of parts (or of the path beside which they lie), clocks "
+            "aligned",
+            kMany);
+    AddOutput(merge, packed)->required();
+    merge->add_flag("--force", request_.force,
+                    "also what tells no clock offset, as if it were 0");
+    CLI::App* const slice =
+        Add("slice", "The part of a trace that is within a time", 1);
+    AddOutput(slice, packed)->required();
+    AddSliceFlags(*slice, request_.slice);
   }
 
   void Parse(std::vector<std::string> arguments) {
@@ -246,7 +262,6 @@ class CommandLine {
     return support::EndOfParsing(app_, error);
   }
   const Request& request() const { return request_; }
-  const FileCommands& files() const { return files_; }
   // Empty: the overview.
   std::string command() const {
     const auto commands = app_.get_subcommands();
@@ -266,43 +281,74 @@ class CommandLine {
     CLI::App* const command = app_.add_subcommand(name, description);
     command->add_option("TRACE", request_.paths)
         ->required()
-        ->expected(traces)
+        ->expected(traces == kMany ? 1 : traces, traces)
         ->type_name("");
     return command;
   }
 
-  FileCommands files_;
+  CLI::Option* AddOutput(CLI::App* command, const std::string& help) {
+    support::AddOverwrite(*command, request_.overwrite);
+    return command->add_option("-o,--output", request_.output, help)
+        ->type_name("FILE");
+  }
+
   CLI::App app_;
   Request request_;
   std::string trace_of_tensor_;
 };
 
-absl::Status WritePage(const Request& request, const Examined& examined,
-                       Report* report) {
-  const std::string path = request.page();
-  HVDLITE_RETURN_IF_ERROR(WriteHtmlPage(examined, path));
-  report->AddLine(absl::StrCat("Written: ", path, " (",
-                               examined.trace.slices.size(),
+// The files that were named, or the parts of a trace that was.
+absl::StatusOr<std::vector<std::string>> FilesOf(
+    const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> found,
+                             timeline::FindTraceFiles(path));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+// The commands that write a file; nullopt: another one.
+std::optional<absl::Status> Write(const std::string& command, Request request,
+                                  Report* report) {
+  constexpr std::array kWriting = {"html", "repair", "merge", "slice"};
+  if (std::count(kWriting.begin(), kWriting.end(), command) == 0) {
+    return std::nullopt;
+  }
+  const std::string& path = request.paths.front();
+  if (command == "html" && request.output.empty()) {
+    request.output = absl::StrCat(path, ".html");
+  }
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           FilesOf(request.paths));
+  HVDLITE_RETURN_IF_ERROR(support::CheckOutputs({{"--output", request.output}},
+                                                request.overwrite, files));
+  if (command == "repair") return ReportRepair(path, request.output, report);
+  if (command == "merge") {
+    return ReportMerge(files, request.output, request.force, report);
+  }
+  if (command == "slice") {
+    return SliceTrace(path, request.slice, request.output, report);
+  }
+  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> examined,
+                           Read(path));
+  HVDLITE_RETURN_IF_ERROR(WriteHtmlPage(*examined, request.output));
+  report->AddLine(absl::StrCat("Written: ", request.output, " (",
+                               examined->trace.slices.size(),
                                " events); open it in a browser"));
   return absl::OkStatus();
 }
 
 absl::Status Answer(const std::string& command, const Request& request,
                     int* exit_status, Report* report) {
-  if (command == "html") {
-    HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                             timeline::FindTraceFiles(request.paths.front()));
-    HVDLITE_RETURN_IF_ERROR(support::CheckOutputs(
-        {{"--output", request.page()}}, request.overwrite, files));
-  }
+  if (const auto written = Write(command, request, report)) return *written;
   HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> examined,
                            Read(request.paths.front()));
   if (command.empty()) {
     ReportOverview(request, *examined, report);
   } else if (command == "tensor") {
     return ReportTensor(*examined, request.tensor, report);
-  } else if (command == "html") {
-    return WritePage(request, *examined, report);
   } else if (command == "diff") {
     HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> other,
                              Read(request.paths.back()));
@@ -329,20 +375,17 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
   const Request& request = line.request();
   Report report;
   int exit_status = 0;
-  const std::string command = line.command();
   const absl::Status status =
-      FileCommands::Has(command)
-          ? line.files().Run(command, &report)
-          : Answer(command, request, &exit_status, &report);
+      Answer(line.command(), request, &exit_status, &report);
   if (!status.ok()) {
     err << "timeline_viewer: " << status.message() << "\n";
     return absl::IsAlreadyExists(status) ? support::kInputErrorExitCode
                                          : kUnreadable;
   }
   // What is written to standard output is not mixed with what is told of it.
-  const std::string output =
-      FileCommands::Has(command) ? line.files().output() : request.output;
-  std::ostream& told = output == "-" || output == "/dev/stdout" ? err : out;
+  const bool to_stdout =
+      request.output == "-" || request.output == "/dev/stdout";
+  std::ostream& told = to_stdout ? err : out;
   told << (request.json  ? report.Json()
            : request.csv ? report.Csv()
                          : report.Text());

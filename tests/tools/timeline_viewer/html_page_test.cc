@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -15,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/test_files.h"
 #include "timeline/record/trace_event.h"
-#include "tools/timeline_viewer/page_encoding.h"
 #include "tools/timeline_viewer/page_facts.h"
 #include "tools/timeline_viewer/page_rows.h"
 #include "tools/timeline_viewer/viewer.h"
@@ -157,23 +155,22 @@ TEST(PageRowsTest, CountersOfRanksBecomeRates) {
   EXPECT_THAT(charts[1].lines[0].values, ElementsAre(5, 5, 5));
 }
 
-TEST(PageEncodingTest, NumbersAreSevenBitsAByte) {
-  std::string bytes;
-  AppendVarint(0, &bytes);
-  AppendVarint(300, &bytes);
-  AppendSigned(-1, &bytes);
-  AppendSigned(64, &bytes);
-  EXPECT_EQ(bytes, std::string("\x00\xac\x02\x01\x80\x01", 6));
-  bytes.clear();
-  AppendSigned(std::numeric_limits<int64_t>::min(), &bytes);
-  EXPECT_EQ(bytes, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
-}
-
-TEST(PageEncodingTest, TextsCannotEndAScript) {
-  const std::string safe = ScriptSafe(R"("</script><!--&amp;")");
-  EXPECT_THAT(safe, Not(HasSubstr("<")));
-  EXPECT_THAT(safe, Not(HasSubstr("&")));
-  EXPECT_EQ(json::parse(safe), "</script><!--&amp;");
+TEST(PageFactsTest, ARowHasColumnsOfItsSlicesAndOfWhatTheySay) {
+  TraceMaker maker;
+  maker.Add(1000, 20, 1).Add(1050, 5);
+  maker.trace_.details = {{.bytes = 64, .picked_up_us = 30}};
+  maker.trace_.slices[1].details = 0;
+  const std::vector<PageRow> rows = MakePageRows(maker.trace_);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(json::parse(RowData(maker.trace_, rows[0], 1000)), json::parse(R"({
+      "slices": {"start": [0, 50], "duration": [20, 5], "name": [1, 0]},
+      "said": {"bytes": [-1, 64], "picked_up_us": [-1, 30]},
+      "levels": []})"));
+  for (int i = 0; i < 20; ++i) maker.Add(2000 + i, 1);
+  const json levels = json::parse(
+      RowData(maker.trace_, MakePageRows(maker.trace_)[0], 1000))["levels"];
+  EXPECT_EQ(levels, json::parse(R"([{"start": [0, 1014], "duration": [1014, 6],
+      "busy": [39, 6], "name": [1, 0]}])"));
 }
 
 TEST(PageFactsTest, LatenessIsTheLongestWaitLessTheRanksOwn) {
@@ -208,12 +205,10 @@ class HtmlPageTest : public ::testing::Test {
   }
 
   // What the page says in its element `id`.
-  static std::string Element(const std::string& page, const std::string& id) {
+  static json Element(const std::string& page, const std::string& id) {
     const std::string begin = absl::StrCat("id=\"", id, "\">");
-    const size_t at = page.find(begin);
-    if (at == std::string::npos) return "";
-    const size_t from = at + begin.size();
-    return page.substr(from, page.find("</script>", from) - from);
+    const size_t from = page.find(begin) + begin.size();
+    return json::parse(page.substr(from, page.find("</script>", from) - from));
   }
 
   const timeline::TemporaryFolder folder_;
@@ -243,13 +238,12 @@ TEST_F(HtmlPageTest, IsOneFileThatLoadsNothing) {
   EXPECT_THAT(page, Not(HasSubstr(std::string(kPageStyleMark))));
   EXPECT_THAT(page, Not(HasSubstr(std::string(kPageDataMark))));
   EXPECT_THAT(page, Not(HasSubstr(std::string(kPageScriptMark))));
-  const json facts = json::parse(Element(page, "facts"));
+  const json facts = Element(page, "facts");
   EXPECT_EQ(facts["run"]["events"], 2);
   EXPECT_EQ(facts["run"]["span_ns"], 100'000);
   EXPECT_EQ(facts["step"]["known"], false);
   EXPECT_EQ(facts["names"], json({"outer", "inner"}));
-  // One slice: 0 after the trace's start, 100 us long, of name 0, says nothing.
-  EXPECT_EQ(Element(page, "row0"), "AQCgjQYAAA==");
+  EXPECT_EQ(Element(page, "row0")["slices"]["duration"], json({100'000}));
   EXPECT_EQ(facts["rows"][1], json({7, 1, 1, 1, ""}));
 }
 
@@ -272,7 +266,7 @@ TEST_F(HtmlPageTest, NoTextOfATraceBecomesMarkup) {
   const std::string page = timeline::ReadWholeFile(page_path);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_THAT(page, Not(HasSubstr("</script><img")));
-  const json facts = json::parse(Element(page, "facts"));
+  const json facts = Element(page, "facts");
   EXPECT_EQ(facts["names"][0], evil);
   EXPECT_EQ(facts["processes"][0]["host"], evil);
 }
@@ -280,8 +274,7 @@ TEST_F(HtmlPageTest, NoTextOfATraceBecomesMarkup) {
 TEST_F(HtmlPageTest, AnEmptyTraceMakesAPage) {
   timeline::WriteFile(path_, "[]");
   ASSERT_EQ(Run({"html", path_}), 0) << err_.str();
-  const json facts =
-      json::parse(Element(timeline::ReadWholeFile(path_ + ".html"), "facts"));
+  const json facts = Element(timeline::ReadWholeFile(path_ + ".html"), "facts");
   EXPECT_EQ(facts["rows"], json::array());
   EXPECT_EQ(facts["run"]["span_ns"], 0);
 }
@@ -294,7 +287,8 @@ TEST_F(HtmlPageTest, WhatCannotBeWrittenIsAnErrorAndLeavesNothing) {
   const std::string folder = folder_.File("folder");
   std::filesystem::create_directory(folder);
   EXPECT_EQ(Run({"html", path_, "-o", folder}), 1);
-  EXPECT_THAT(err_.str(), HasSubstr(folder + "' (--output): it is a directory"));
+  EXPECT_THAT(err_.str(),
+              HasSubstr(folder + "' (--output): it is a directory"));
   EXPECT_EQ(Run({"html", path_, "-o", path_, "--overwrite"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("this command reads"));
   EXPECT_EQ(timeline::ReadWholeFile(path_), kSmallTrace);

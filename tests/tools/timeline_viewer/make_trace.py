@@ -126,8 +126,7 @@ class Training:
                 lane = FIRST_TENSOR_LANE + (i % (2 * TENSORS_PER_BATCH))
                 name, count = self.tensors[i]
                 write(rank, lane, "NEGOTIATE_ALLREDUCE", submitted[rank][i], start, tensor=name,
-                      bytes=count, last_rank=last, lateness_us=round(late),
-                      picked_up_us=round(submitted[rank][i] + 30))
+                      bytes=count, last_rank=last, lateness_us=round(late), picked_up_us=30)
                 write(rank, lane, "ALLREDUCE", start, end, tensor=name, bytes=count,
                       batch=self.batch)
             said = {"batch": self.batch, "bytes": size}

@@ -139,7 +139,7 @@ class Axis {
   select(chosen) {
     this.selected = chosen;
     this.batch = chosen === null ? -1 :
-      chosen.row.slices().batch[chosen.index];
+      chosen.row.saidOf("batch", chosen.index);
     showDetails(this);
     this.redraw();
   }
@@ -154,7 +154,7 @@ class Axis {
     const hit = this.search.step(direction, this.window.start);
     this.showHits();
     if (hit === null) return;
-    const start = hit.row.slices().start[hit.index];
+    const start = hit.row.slices.start[hit.index];
     const end = hit.row.end(hit.index);
     const share = (end - start) / this.window.width;
     // Kept at its scale where the event is seen well, else shown around it.

@@ -51,7 +51,7 @@ class RowPainter {
     this.height = height;
     this.until = -1;  // x up to which narrow things have been painted
     const top = row.levels.length - 1;
-    if (top >= 0) this.paintNodes(top, 0, row.levels[top].count);
+    if (top >= 0) this.paintNodes(top, 0, row.levels[top].name.length);
     else this.paintSlices(0, row.count);
     this.context.globalAlpha = 1;
   }
@@ -59,9 +59,9 @@ class RowPainter {
   paintNodes(level, first, end) {
     const nodes = this.row.levels[level];
     for (let i = first; i < end; ++i) {
-      if (nodes.end[i] < this.window.start) continue;
+      const length = nodes.duration[i];
+      if (nodes.start[i] + length < this.window.start) continue;
       if (nodes.start[i] > this.window.end) break;
-      const length = nodes.end[i] - nodes.start[i];
       if (length * this.scale <= NARROW) {
         this.paintNode(nodes, i, NODE_CHILDREN ** (level + 1));
       } else if (level === 0) {
@@ -69,7 +69,7 @@ class RowPainter {
           Math.min(this.row.count, (i + 1) * NODE_CHILDREN));
       } else {
         this.paintNodes(level - 1, i * NODE_CHILDREN, Math.min(
-          this.row.levels[level - 1].count, (i + 1) * NODE_CHILDREN));
+          this.row.levels[level - 1].name.length, (i + 1) * NODE_CHILDREN));
       }
     }
   }
@@ -77,11 +77,11 @@ class RowPainter {
   paintNode(nodes, i, slices) {
     const hit = this.look.search.active && this.look.search.hasHit(
       this.row, i * slices, Math.min(this.row.count, (i + 1) * slices));
+    const length = nodes.duration[i];
     const x = this.x(nodes.start[i]);
-    const width = Math.max((nodes.end[i] - nodes.start[i]) * this.scale, 1);
+    const width = Math.max(length * this.scale, 1);
     if (x + width < this.until + 0.5 && !hit) return;
     this.until = x + width;
-    const length = nodes.end[i] - nodes.start[i];
     const busy = length === 0 ? 1 : Math.min(nodes.busy[i] / length, 1);
     const context = this.context;
     context.globalAlpha = (0.25 + 0.75 * busy) *
@@ -99,7 +99,7 @@ class RowPainter {
   }
 
   paintSlices(first, end) {
-    const slices = this.row.slices();
+    const slices = this.row.slices;
     const {search, batch, selected} = this.look;
     const context = this.context;
     for (let i = first; i < end; ++i) {
@@ -109,7 +109,7 @@ class RowPainter {
       const x = Math.max(this.x(from), -1);
       const right = Math.min(this.x(from + slices.duration[i]), this.width + 1);
       const hit = search.active && search.hasHit(this.row, i, i + 1);
-      const same = batch >= 0 && slices.batch[i] === batch;
+      const same = batch >= 0 && this.row.saidOf("batch", i) === batch;
       if (right < this.until + 0.5 && !hit && !same) continue;
       const width = Math.max(right - x, 1);
       this.until = x + width;
@@ -138,12 +138,9 @@ class RowPainter {
 
   textOf(i, width, slices) {
     const name = facts.names[slices.name[i]];
-    const flags = slices.bytes[slices.said[i]];
-    if (flags & 1 << STEP_BIT) {
-      return `step ${this.row.details(i).step}`;
-    }
-    return slices.text[i] >= 0 && width > 160 ?
-      `${name}  ${facts.names[slices.text[i]]}` : name;
+    const {step, text} = this.row.details(i);
+    if (step !== undefined) return `step ${step}`;
+    return text !== undefined && width > 160 ? `${name}  ${text}` : name;
   }
 
   frame(x, width) {

@@ -4,8 +4,8 @@
 // What is known of slice `index` of `row`: a list of [label, text].
 function factsOfSlice(row, index) {
   const said = row.details(index);
-  const start = row.slices().start[index];
-  const list = [["duration", formatTime(row.slices().duration[index])],
+  const start = row.slices.start[index];
+  const list = [["duration", formatTime(row.slices.duration[index])],
     ["start", `${(start / 1e6).toLocaleString("en-US",
       {minimumFractionDigits: 3, maximumFractionDigits: 3})} ms`]];
   const process = facts.processes.find((known) => known.pid === row.pid);
@@ -21,14 +21,15 @@ function factsOfSlice(row, index) {
     list.push(["last rank", `${said.last_rank}` + (said.lateness_us > 0 ?
       `, ${formatTime(said.lateness_us * 1000)} after the one before` : "")]);
   }
-  if (said.picked_up !== undefined) {
-    list.push(["picked up", `${formatTime(said.picked_up)} after submission`]);
+  if (said.picked_up_us !== undefined) {
+    list.push(["picked up",
+      `${formatTime(said.picked_up_us * 1000)} after submission`]);
   }
   return list;
 }
 
 function nameOfSlice(row, index) {
-  return facts.names[row.slices().name[index]] || "(no name)";
+  return facts.names[row.slices.name[index]] || "(no name)";
 }
 
 function listFacts(list) {
@@ -222,7 +223,7 @@ class AxisInput {
   zoomToSelected() {
     if (this.axis.selected === null) return;
     const {row, index} = this.axis.selected;
-    const start = row.slices().start[index];
+    const start = row.slices.start[index];
     const width = Math.max(row.end(index) - start, SHORTEST_WINDOW);
     this.axis.window.set(start - width * 0.2, start + width * 1.2);
     this.axis.redraw();

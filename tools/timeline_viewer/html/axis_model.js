@@ -161,7 +161,7 @@ function sliceAt(row, time, tolerance) {
   let distance = tolerance;
   for (const i of [after - 1, after]) {
     if (i < 0 || i >= row.count) continue;
-    const start = row.slices().start[i];
+    const start = row.slices.start[i];
     const away = Math.max(start - time, time - row.end(i), 0);
     if (away <= distance) {
       best = i;

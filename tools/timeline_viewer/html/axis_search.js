@@ -25,10 +25,10 @@ class Search {
     const anyName = matches.includes(true);
     this.hits = rows.map((row) => {
       if (!anyName) return new Uint32Array(0);
-      const {name, text: texts} = row.slices();
+      const {name} = row.slices;
       const hits = [];
       for (let i = 0; i < row.count; ++i) {
-        if (matches[name[i]] || (texts[i] >= 0 && matches[texts[i]])) hits.push(i);
+        if (matches[name[i]] || matches[row.saidOf("text", i)]) hits.push(i);
       }
       return Uint32Array.from(hits);
     });
@@ -67,7 +67,7 @@ class Search {
   }
 
   key({row, index}) {
-    return [row.slices().start[index], row.index, index];
+    return [row.slices.start[index], row.index, index];
   }
 
   firstFrom(row, hits, time) {

@@ -149,7 +149,7 @@ class Page {
     const chart = byId("chart").getBoundingClientRect();
     const names = rows[i].levels.length > 0 ?
       [...new Set(rows[i].levels[0].name)] :
-      [...new Set(rows[i].slices().name)];
+      [...new Set(rows[i].slices.name)];
     return {x: chart.left, y: chart.top + box.y - byId("lanes").scrollTop,
       height: box.height, names: names.map((name) => facts.names[name])};
   }
@@ -166,8 +166,8 @@ class Page {
         place: search.active ? search.place() : 0},
       selected: selected === null ? null : {
         name: nameOfSlice(selected.row, selected.index),
-        start: selected.row.slices().start[selected.index],
-        duration: selected.row.slices().duration[selected.index],
+        start: selected.row.slices.start[selected.index],
+        duration: selected.row.slices.duration[selected.index],
         pid: selected.row.pid, lane: selected.row.lane},
       mark,
       groups: groups.map(({label, open, tensorsOpen}) =>

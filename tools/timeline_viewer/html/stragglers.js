@@ -263,33 +263,10 @@ function batchPieces(from, to, waits) {
 }
 
 function ranksCard() {
-  const numbers = new Set(steadySteps.map((step) => step.number)).size;
-  const last = new Map();
-  for (const list of groupBy(steadySteps, (step) => step.number).values()) {
-    const least = list.reduce((a, b) => b.parts[3] < a.parts[3] ? b : a);
-    if (!list.some((step) => step.parts[3] > 0)) continue;
-    const known = last.get(least.rank) || {steps: 0, caused: 0};
-    known.steps += 1;
-    for (const step of list) known.caused += step.parts[3] - least.parts[3];
-    last.set(least.rank, known);
-  }
-  const hosts = new Map(facts.processes.map(
-    (process) => [process.pid, process.host]));
-  const body = make("tbody", {});
-  const byRank = groupBy(steadySteps, (step) => step.rank);
-  for (const rank of [...byRank.keys()].sort((a, b) => a - b)) {
-    const sums = sumParts(byRank.get(rank));
-    const known = last.get(rank) || {steps: 0, caused: 0};
-    const cells = [formatShare(known.steps / numbers),
-      formatTime(known.caused / numbers), formatTime(sums[0] / numbers),
-      formatTime(sums[1] / numbers)];
-    body.append(make("tr", {}, make("th", {scope: "row"}, `rank ${rank}`),
-      make("td", {}, hosts.get(rank) || ""),
-      ...cells.map((text) => make("td", {class: "number"}, text))));
-  }
-  const heads = ["", "host", "last in steps", "others waited (sum), a step",
-    "computing, a step", "input, a step"];
+  const {columns, rows: ranks} = facts.step.stragglers;
   return make("div", {class: "card"}, make("h2", {}, "By rank"),
-    make("table", {}, make("thead", {}, make("tr", {}, ...heads.map(
-      (text) => make("th", {scope: "col"}, text)))), body));
+    make("table", {}, make("thead", {}, make("tr", {}, ...columns.map(
+      (text) => make("th", {scope: "col"}, text)))),
+    make("tbody", {}, ...ranks.map((cells) => make("tr", {}, ...cells.map(
+      (text, i) => make("td", {class: i < 2 ? "" : "number"}, text)))))));
 }
