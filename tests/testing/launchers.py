@@ -12,6 +12,17 @@ VARIABLES = ("RANK=${OMPI_COMM_WORLD_RANK-$PMI_RANK}; SIZE=${OMPI_COMM_WORLD_SIZ
              "LOCAL_RANK=${OMPI_COMM_WORLD_LOCAL_RANK-$MPI_LOCALRANKID}; ")
 
 
+# Of what the user has set for ranks, launchers and batch systems.
+_SETTINGS = ("OMP_", "KMP_", "GOMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_", "MALLOC_",
+             "LD_PRELOAD")
+
+
+def environment(**variables):
+    """For a launcher: this process's with `variables`, and without settings of the user's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
+    return {**kept, **AS_ROOT, **variables}
+
+
 def in_rank(script, shell="sh"):
     """The words of a shell that runs `script`, in which $RANK, $SIZE and $LOCAL_RANK are those of
     the rank that runs it."""

@@ -17,7 +17,7 @@ import unittest
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testing"))
-from launchers import AS_ROOT, kind  # noqa: E402
+from launchers import environment, kind  # noqa: E402
 
 PROGRAM = None  # set by the command line
 
@@ -50,7 +50,7 @@ class CommitMemoryTest(unittest.TestCase):
             [PROGRAM, "-np", "1", "--max-restarts", "1", "--commit-memory", "sh", "-c",
              "echo $HVDLITE_COMMIT_STORE; read line"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=dict(os.environ, TMPDIR=folder, **AS_ROOT))
+            env=environment(TMPDIR=folder))
         self.addCleanup(self.job.communicate, "\n")
         self.address = self.job.stdout.readline().strip()
 

@@ -117,12 +117,7 @@ class Slurm:
 
     def start(self, *words):
         """Starts a command of SLURM's, which waits for the nodes."""
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))
-        }
-        environment.update(SLURM_CONF=self.conf, PATH=PATH, **launchers.AS_ROOT)
+        environment = launchers.environment(SLURM_CONF=self.conf, PATH=PATH)
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
     def job(self, *words):

@@ -12,17 +12,15 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
-from launchers import in_rank, kind  # noqa: E402
+from launchers import environment, in_rank, kind  # noqa: E402
 
 TESTBED = os.path.join(HERE, "..", "..", "..", "dev", "testbed")
 PROGRAM = None  # set by the command line
 
 
 def run(*words, **variables):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
     return subprocess.run([TESTBED, "2", "--head", "--", PROGRAM, *words],
-                          capture_output=True, text=True, env=dict(environment, **variables))
+                          capture_output=True, text=True, env=environment(**variables))
 
 
 class TestbedTest(unittest.TestCase):

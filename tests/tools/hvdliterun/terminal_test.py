@@ -35,14 +35,9 @@ class TerminalTest(unittest.TestCase):
         self.hvdliterun = [HVDLITERUN, "-np", "2", "--oversubscribe"]
 
     def run_job(self, words, output):
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "OMPI_",
-                                               "PMIX_", "PRTE_"))}
         job = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=output,
                              stderr=subprocess.PIPE, text=True,
-                             env=dict(environment, TMPDIR=self.folder,
-                                      OMPI_ALLOW_RUN_AS_ROOT="1",
-                                      OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+                             env=launchers.environment(TMPDIR=self.folder))
         self.assertEqual(job.returncode, 0, job.stderr)
 
     def on_terminal(self, *words):
