@@ -28,8 +28,6 @@ class HostDiscovery {
   // Does not wait: what is known now, while it is asked every five seconds.
   const std::vector<Host>& Poll(absl::Time now);
 
-  const std::vector<Host>& hosts() const { return hosts_; }
-
  private:
   void Begin(absl::Time now);
   // The answer of `asked_`, which has ended.

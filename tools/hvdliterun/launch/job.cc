@@ -102,15 +102,8 @@ absl::Status CheckFit(const Config& config, const Surroundings& surroundings,
 // hvdlite's own variables, before a rank stumbles over them.
 absl::Status CheckKnobs(const Surroundings& surroundings, const World& world,
                         Variables& variables) {
-  std::vector<std::pair<std::string, std::string>> merged;
-  for (const std::string& name : surroundings.environment.names()) {
-    merged.emplace_back(name, *variables.Get(name));
-  }
-  for (const Variable& change : variables.changes()) {
-    merged.emplace_back(change.name, change.value);
-  }
   const absl::StatusOr<Config> config =
-      LoadConfig(base::FakeEnvironment(std::move(merged)));
+      LoadConfig(With(surroundings, PairsOf(variables.changes())).environment);
   const absl::Status status =
       config.ok() ? CheckFit(*config, surroundings, world) : config.status();
   if (!status.ok()) {
@@ -321,8 +314,7 @@ absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
 // Whether ranks run on this host, and its first ones, as far as names tell.
 void FindThisHost(const Surroundings& surroundings, JobHosts& job) {
   const auto is_this = [&](const Host& host) {
-    return host.name == "localhost" || host.name == "127.0.0.1" ||
-           ShortName(host.name) == ShortName(surroundings.host_name);
+    return IsThisHost(host.name, surroundings);
   };
   const std::vector<Host>& hosts = job.allocation.hosts;
   // Fujitsu's mpiexec has no names of hosts.
@@ -384,9 +376,9 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
                       variables));
   ExecRankOptions exec = {
       .plan = plan,
-      .threads_given = flags.threads.has_value(),
-      .comm_core_given = flags.comm_core.has_value(),
-      .openmp = RuntimeOf(program.openmp),
+      .choices = {.openmp = RuntimeOf(program.openmp),
+                  .threads_given = flags.threads.has_value(),
+                  .comm_core_given = flags.comm_core.has_value()},
       .local_size = LocalSizeOf(where.hosts),
       .bound_by_launcher = KindOf(launch.launcher.launcher).binds_ranks,
       .openblas = openblas.library,
@@ -399,11 +391,6 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       .program = flags.program};
   for (const Variable& change : variables.changes()) {
     exec.settings.push_back(absl::StrCat(change.name, "=", change.value));
-  }
-  auto launcher_environment = LauncherEnvironment(
-      where.allocation.system, surroundings.environment, variables);
-  for (auto& variable : LauncherVariables(launch)) {
-    launcher_environment.push_back(std::move(variable));
   }
   std::vector<std::string> command = LauncherCommand(launch);
   const std::vector<std::string> rank_command =
@@ -418,9 +405,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
              .exec = std::move(exec),
              .launcher = launch.launcher.launcher,
              .command = std::move(command),
-             .launcher_environment = std::move(launcher_environment),
-             .output_dir = flags.output_dir,
-             .in_place = flags.in_place,
+             .launcher_environment = launch.environment,
              .openblas_core_here = openblas.core_here,
              .notes = variables.notes()};
 }

@@ -13,7 +13,7 @@
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
-#include "tools/hvdliterun/rank/exec_rank.h"
+#include "tools/hvdliterun/rank/rank_command.h"
 
 namespace hvdlite::launch {
 
@@ -29,8 +29,6 @@ struct Job {
   std::vector<std::string> command;  // launcher, hvdliterun itself, program
   // What the launcher itself gets on top of this process's environment.
   std::vector<std::pair<std::string, std::string>> launcher_environment;
-  std::string output_dir;
-  bool in_place = false;  // goes on without ranks that are lost
   // The kernels that this host sets for OpenBLAS by itself; empty: none, or
   // nobody has asked.
   std::string openblas_core_here;

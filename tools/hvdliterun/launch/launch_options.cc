@@ -124,6 +124,11 @@ absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
     launch.ssh = {"-p", absl::StrCat(*flags.ssh_port)};
   }
   if (!key.empty()) launch.ssh.insert(launch.ssh.end(), {"-i", key});
+  if (launch.launcher.launcher == Launcher::kMpich) {  // Hydra's, and Intel's
+    const std::string words = absl::StrJoin(launch.ssh, " ");
+    launch.environment = {{"HYDRA_LAUNCHER_EXTRA_ARGS", words},
+                          {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", words}};
+  }
   if (allocation.system != BatchSystem::kNone) {
     variables.Note(absl::StrCat(
         flag, " matters only if ", launch.launcher.program,
@@ -131,6 +136,22 @@ absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
         "system"));
   }
   return absl::OkStatus();
+}
+
+// A job step holds its CPUs, and steps within it, by which the launcher starts
+// its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's
+// --overlap (SLURM 20.11 and later).
+void AddOverlap(const base::Environment& environment, LaunchOptions& launch,
+                Variables& variables) {
+  if (!environment.get("SLURM_STEP_ID").has_value() ||
+      environment.get("SLURM_OVERLAP").has_value()) {
+    return;
+  }
+  variables.Note(
+      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
+      "CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which "
+      "it would wait for the step to end");
+  launch.environment.emplace_back("SLURM_OVERLAP", "1");
 }
 
 }  // namespace
@@ -141,7 +162,6 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(
     bool this_host, const std::vector<support::Library>& libraries,
     Variables& variables) {
   LaunchOptions launch = {
-      .launcher = {},
       .hosts = hosts,
       .local = allocation.hosts.empty(),
       .slots_of_batch_system = allocation.system != BatchSystem::kNone,
@@ -169,22 +189,10 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(
       AddInterfaces(flags, surroundings, this_host, launch, variables));
   HVDLITE_RETURN_IF_ERROR(
       AddSsh(flags, surroundings, allocation, launch, variables));
-  return launch;
-}
-
-std::vector<std::pair<std::string, std::string>> LauncherEnvironment(
-    BatchSystem system, const base::Environment& environment,
-    Variables& variables) {
-  if (system != BatchSystem::kSlurm ||
-      !environment.get("SLURM_STEP_ID").has_value() ||
-      environment.get("SLURM_OVERLAP").has_value()) {
-    return {};
+  if (allocation.system == BatchSystem::kSlurm) {
+    AddOverlap(surroundings.environment, launch, variables);
   }
-  variables.Note(
-      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
-      "CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which "
-      "it would wait for the step to end");
-  return {{"SLURM_OVERLAP", "1"}};
+  return launch;
 }
 
 }  // namespace hvdlite::launch

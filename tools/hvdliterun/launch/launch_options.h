@@ -2,8 +2,6 @@
 // networks, of ssh and of ranks that are lost.
 #pragma once
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,13 +23,6 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(
     const Flags& flags, const Surroundings& surroundings,
     const Allocation& allocation, const std::vector<Host>& hosts,
     bool this_host, const std::vector<support::Library>& libraries,
-    Variables& variables);
-
-// A job step holds its CPUs, and steps within it, by which the launcher starts
-// its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's
-// --overlap (SLURM 20.11 and later).
-std::vector<std::pair<std::string, std::string>> LauncherEnvironment(
-    BatchSystem system, const base::Environment& environment,
     Variables& variables);
 
 }  // namespace hvdlite::launch

@@ -147,7 +147,7 @@ class Supervisor {
       : reports_(reports),
         program_(job.command.front()),
         kind_(KindOf(job.launcher)),
-        in_place_(job.in_place),
+        in_place_(job.exec.in_place),
         options_(options) {}
 
   // The signal by which this process was told to stop; 0: none.
@@ -236,6 +236,77 @@ class Supervisor {
   bool ended_after_failure_ = false;
 };
 
+// Makes of `end`, which is the launcher's, the job's; returns what is said of
+// it. `told`: the signal by which this process was told to stop; 0: none.
+std::string Judge(const Job& job, const RankReports& reports, int told,
+                  JobEnd& end) {
+  // In place, some may have been lost before.
+  const auto have_ended = [&](const auto& so) {
+    return end.first.has_value() &&
+           (job.exec.in_place ? absl::c_any_of(reports.failures(), so)
+                              : absl::c_all_of(reports.failures(), so));
+  };
+  const auto saved = [](const RankFailure& failure) {
+    return failure.exit_code == kStoppedEarlyExitCode;
+  };
+  const auto say = [&](const std::string& summary) {
+    end.summary = summary;
+    return absl::StrCat("hvdliterun: ", summary, "\n");
+  };
+  if (have_ended([&](const RankFailure& failure) {
+        // The launcher may have ended others for it.
+        return failure.exit_code == kReportLostExitCode ||
+               (failure.was_told && !job.exec.in_place);
+      })) {
+    end.exit_code = kReportLostExitCode;
+    end.first.reset();
+    return say(absl::StrCat(
+        "done, but for a report that could not be written (exit code ",
+        kReportLostExitCode, ")"));
+  }
+  if (have_ended([&](const RankFailure& failure) {
+        // A rank that had a SIGINT of its own, has saved, or has died of it.
+        return saved(failure) ||
+               (told == 0 && failure.exit_code == kInterruptedExitCode);
+      })) {
+    const bool any_saved = absl::c_any_of(reports.failures(), saved);
+    end.exit_code = told == SIGINT || !any_saved ? kInterruptedExitCode
+                                                 : kStoppedEarlyExitCode;
+    return say(any_saved ? "stopped early, as asked, and can be resumed"
+                         : "interrupted");
+  }
+  if (told != 0 && (told != SIGUSR1 || end.exit_code != 0)) {
+    end.exit_code = 128 + told;
+    end.summary = absl::StrCat("ended by ", strsignal(told));
+    return absl::StrCat(
+        "hvdliterun: ", end.summary,
+        "; the program has not reported that it saved anything\n");
+  }
+  if (job.exec.in_place && reports.successes() > 0) {
+    end.exit_code = 0;
+    // Ranks of a host that was lost have told nothing.
+    const int lost = job.ranks - reports.successes();
+    if (lost > 0) {
+      end.first.reset();
+      return say(absl::StrCat("done without ", lost, " of ", job.ranks,
+                              " ranks")) +
+             DescribeFailure(reports, job.exec.output_dir);
+    }
+  } else if (end.first.has_value()) {
+    end.exit_code = end.first->exit_code;
+    end.summary =
+        absl::StrCat("rank ", end.first->rank, " on ", end.first->host,
+                     " failed first, ", HowItEnded(end.exit_code));
+    return DescribeFailure(reports, job.exec.output_dir);
+  } else if (end.exit_code != 0) {
+    end.summary =
+        absl::StrCat("the launcher ended ", HowItEnded(end.exit_code));
+    return DescribeLauncher(job.command.front(), end.exit_code);
+  }
+  end.summary = "done";
+  return "";
+}
+
 }  // namespace
 
 std::string DescribeFailure(const RankReports& reports,
@@ -271,7 +342,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const JobOptions& options) {
   timeline::StepReports steps;
   std::vector<HostCores> cores;
-  NoiseLog noise_log(job.output_dir, options.shows_noise);
+  NoiseLog noise_log(job.exec.output_dir, options.shows_noise);
   const auto leave_out = [&](absl::string_view text) { noise_log.Write(text); };
   LauncherNoise noise(
       [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); },
@@ -282,7 +353,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   RankReports reports(
       [&](absl::string_view text) {
         // Where others go on, what a launcher says is news.
-        if (!job.in_place && reports.First().has_value()) noise.Begin();
+        if (!job.exec.in_place && reports.First().has_value()) noise.Begin();
         noise.Take(text);
       },
       [&steps](absl::string_view text) { TakeSteps(text, &steps); },
@@ -336,86 +407,12 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   JobEnd result = {.exit_code = end->exit_code,
                    .first = reports.First(),
                    .told_to_stop = told != 0};
-  const auto saved = [](const RankFailure& failure) {
-    return failure.exit_code == kStoppedEarlyExitCode;
-  };
-  // A rank that had a SIGINT of its own, has saved, or has died of it.
-  const auto stopped = [&](const RankFailure& failure) {
-    return saved(failure) ||
-           (told == 0 && failure.exit_code == kInterruptedExitCode);
-  };
-  // Some may have been lost before.
-  const bool stopped_early =
-      result.first.has_value() &&
-      (job.in_place ? absl::c_any_of(reports.failures(), stopped)
-                    : absl::c_all_of(reports.failures(), stopped));
-  const auto lost_report = [](const RankFailure& failure) {
-    return failure.exit_code == kReportLostExitCode;
-  };
-  // The launcher may have ended others for it.
-  const bool report_lost =
-      result.first.has_value() &&
-      (job.in_place ? absl::c_any_of(reports.failures(), lost_report)
-                    : absl::c_all_of(
-                          reports.failures(), [&](const RankFailure& failure) {
-                            return failure.was_told || lost_report(failure);
-                          }));
-  if (report_lost) {
-    result.exit_code = kReportLostExitCode;
-    result.summary = absl::StrCat(
-        "done, but for a report that could not be written (exit code ",
-        kReportLostExitCode, ")");
-    result.first.reset();
-    base::WriteAll(STDERR_FILENO,
-                   absl::StrCat("hvdliterun: ", result.summary, "\n"));
-  } else if (stopped_early) {
-    const bool any_saved = absl::c_any_of(reports.failures(), saved);
-    result.exit_code = told == SIGINT || !any_saved ? kInterruptedExitCode
-                                                    : kStoppedEarlyExitCode;
-    result.summary = any_saved ? "stopped early, as asked, and can be resumed"
-                               : "interrupted";
-    base::WriteAll(STDERR_FILENO,
-                   absl::StrCat("hvdliterun: ", result.summary, "\n"));
-  } else if (told != 0 && (told != SIGUSR1 || end->exit_code != 0)) {
-    result.exit_code = 128 + told;
-    result.summary = absl::StrCat("ended by ", strsignal(told));
-    base::WriteAll(STDERR_FILENO,
-                   absl::StrCat("hvdliterun: ", result.summary,
-                                "; the program has not reported that it saved "
-                                "anything\n"));
-  } else if (job.in_place && reports.successes() > 0) {
-    result.exit_code = 0;
-    result.summary = "done";
-    // Ranks of a host that was lost have told nothing.
-    const int lost = job.ranks - reports.successes();
-    if (lost > 0) {
-      absl::StrAppend(&result.summary, " without ", lost, " of ", job.ranks,
-                      " ranks");
-      base::WriteAll(STDERR_FILENO,
-                     absl::StrCat("hvdliterun: ", result.summary, "\n",
-                                  result.first.has_value()
-                                      ? DescribeFailure(reports, job.output_dir)
-                                      : ""));
-      result.first.reset();
-    }
-  } else if (result.first.has_value()) {
-    result.exit_code = result.first->exit_code;
-    result.summary =
-        absl::StrCat("rank ", result.first->rank, " on ", result.first->host,
-                     " failed first, ", HowItEnded(result.exit_code));
-    base::WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
-  } else if (end->exit_code != 0) {
-    result.summary =
-        absl::StrCat("the launcher ended ", HowItEnded(end->exit_code));
-    base::WriteAll(STDERR_FILENO,
-                   DescribeLauncher(job.command.front(), end->exit_code));
-  } else {
-    result.summary = "done";
-  }
+  const std::string text = Judge(job, reports, told, result);
   base::WriteAll(STDERR_FILENO,
-                 noise_log.Describe(job.command.front(),
-                                    noise.lines_left_out() +
-                                        noise_on_output.lines_left_out()));
+                 absl::StrCat(text, noise_log.Describe(
+                                        job.command.front(),
+                                        noise.lines_left_out() +
+                                            noise_on_output.lines_left_out())));
   return result;
 }
 

@@ -3,141 +3,44 @@
 #include <malloc.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/commit_store.h"
 #include "base/descriptor.h"
 #include "base/launcher_environment.h"
-#include "base/new_file.h"
 #include "base/status_macros.h"
-#include "support/child_process.h"
-#include "support/output_file.h"
 #include "tools/hvdliterun/launch/dry_run.h"
 #include "tools/hvdliterun/launch/host_discovery.h"
 #include "tools/hvdliterun/launch/job.h"
+#include "tools/hvdliterun/launch/job_logs.h"
+#include "tools/hvdliterun/launch/lost_hosts.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/launch/run_job.h"
 
 namespace hvdlite::launch {
 namespace {
 
-// For a program that does nothing, on all hosts.
-constexpr absl::Duration kProbeLimit = absl::Seconds(10);
-
 // Of the end, for people.
 void Say(absl::string_view text) {
   std::cerr << absl::StrCat("hvdliterun: ", text, "\n") << std::flush;
-}
-
-// "n01:4,n02:4".
-std::string HostList(const std::vector<Host>& hosts) {
-  return absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
-    absl::StrAppend(out, host.name, ":", host.slots);
-  });
 }
 
 std::string Names(const std::vector<Host>& hosts) {
   return absl::StrJoin(hosts, ", ", [](std::string* out, const Host& host) {
     absl::StrAppend(out, host.name);
   });
-}
-
-constexpr char kPlanName[] = "hvdliterun.txt";
-
-// What jobs leave in --output-dir.
-bool IsOfJob(absl::string_view name) {
-  int number = 0;
-  if (name == kPlanName || name == "launcher.log") return true;
-  return absl::ConsumePrefix(&name, "restart.") ||
-                 (absl::ConsumePrefix(&name, "rank.") &&
-                  absl::ConsumeSuffix(&name, ".log"))
-             ? absl::SimpleAtoi(name, &number)
-             : false;
-}
-
-std::vector<std::filesystem::path> LogsIn(const std::string& directory) {
-  std::vector<std::filesystem::path> logs;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(directory, error), end;
-       !error && entry != end; entry.increment(error)) {
-    if (IsOfJob(entry->path().filename().string()) &&
-        !base::IsStream(entry->path())) {
-      logs.push_back(entry->path());
-    }
-  }
-  return logs;
-}
-
-// FailedPrecondition if the directory holds logs of an earlier job, which this
-// one's would replace or be mixed with.
-absl::Status CheckLogs(const std::string& directory) {
-  const std::vector<std::filesystem::path> logs = LogsIn(directory);
-  if (logs.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "--output-dir: '", directory, "' holds logs of an earlier job, such as ",
-      logs.front().filename().string(),
-      ": name another directory, or remove them with --overwrite"));
-}
-
-absl::Status RemoveLogs(const std::string& directory) {
-  for (const std::filesystem::path& log : LogsIn(directory)) {
-    std::error_code error;
-    std::filesystem::remove_all(log, error);
-    if (!error) continue;
-    return absl::PermissionDeniedError(
-        absl::StrCat("--output-dir: cannot remove ", log.string(), ": ",
-                     error.message(), "; name another directory"));
-  }
-  return absl::OkStatus();
-}
-
-// The plan beside the logs, for whoever looks at them later.
-absl::Status WritePlan(const std::string& folder, const std::string& plan) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  const std::string path = folder + "/" + kPlanName;
-  if (support::WriteNewFile(path, plan).ok()) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "--output-dir: cannot write " + path +
-      ": name a folder that you may write to, on a file system that all nodes "
-      "see");
-}
-
-// `base`, and variables beside it.
-base::Environment With(
-    const base::Environment& base,
-    std::vector<std::pair<std::string, std::string>> changes) {
-  const base::Environment added = base::FakeEnvironment(std::move(changes));
-  return {.get =
-              [base, added](absl::string_view name) {
-                const std::optional<std::string> value = added.get(name);
-                return value.has_value() ? value : base.get(name);
-              },
-          .names =
-              [base, added] {
-                std::vector<std::string> names = base.names();
-                for (const std::string& name : added.names()) {
-                  if (!base.get(name).has_value()) names.push_back(name);
-                }
-                return names;
-              }};
 }
 
 // This host's address as `host` sees it.
@@ -164,11 +67,6 @@ std::optional<std::string> AddressTowards(const std::string& host) {
   return text;
 }
 
-bool IsThisHost(const std::string& name, const Surroundings& surroundings) {
-  return name.empty() || name == "localhost" || name == "127.0.0.1" ||
-         name == surroundings.host_name;
-}
-
 // Reached by all of `hosts`.
 absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
     const std::vector<Host>& hosts, bool others_may_come,
@@ -177,7 +75,7 @@ absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
   // thread's arena keeps one that was replaced.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
   const auto other = absl::c_find_if(hosts, [&](const Host& host) {
-    return !IsThisHost(host.name, surroundings);
+    return !host.name.empty() && !IsThisHost(host.name, surroundings);
   });
   if (other != hosts.end()) {
     return base::CommitStore::Start(
@@ -206,10 +104,6 @@ class Restarts {
   absl::StatusOr<StartEnd> Start(const RestartPolicy::Decision& start);
   // Waits, and says so. False if a signal ends it.
   void Wait(const RestartPolicy::Decision& wait);
-  // Those of `hosts` on which nothing can be started by this launcher.
-  std::vector<std::string> LostHosts(Launcher launcher,
-                                     const std::vector<Host>& hosts) const;
-  bool Answer(Launcher launcher, const std::vector<Host>& hosts) const;
   void Summarise() const;
 
   const Flags& flags_;
@@ -256,8 +150,11 @@ absl::StatusOr<RestartOptions> Restarts::OptionsFor(
 
 Flags Restarts::FlagsOf(const RestartPolicy::Decision& start) const {
   Flags flags = flags_;
-  flags.ranks = start.ranks;
-  if (!start.hosts.front().name.empty()) {
+  // What is as the user wrote it needs no list of hosts.
+  const bool as_given = !discovery_.has_value() && start.hosts == given_ &&
+                        start.ranks == flags_.ranks.value_or(start.ranks);
+  if (!as_given) flags.ranks = start.ranks;
+  if (!as_given && !start.hosts.front().name.empty()) {
     flags.host_list = HostList(start.hosts);
     flags.hostfile.clear();
   }
@@ -269,7 +166,6 @@ Flags Restarts::FlagsOf(const RestartPolicy::Decision& start) const {
 
 absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   const bool restarts = flags_.max_restarts > 0 || discovery_.has_value();
-  Surroundings surroundings = surroundings_;
   std::vector<std::pair<std::string, std::string>> variables;
   if (restarts) {
     variables.emplace_back(base::kRestartsVariable, absl::StrCat(ends_.size()));
@@ -286,16 +182,8 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
         base::kMinRanksVariable,
         absl::StrCat(flags_.min_ranks.value_or(start.ranks)));
   }
-  surroundings.environment = With(surroundings_.environment, variables);
-  // What is as the user wrote it needs no list of hosts.
-  const bool as_given = !discovery_.has_value() && start.hosts == given_ &&
-                        start.ranks == flags_.ranks.value_or(start.ranks);
-  Flags flags = FlagsOf(start);
-  if (as_given) {
-    flags.ranks = flags_.ranks;
-    flags.host_list = flags_.host_list;
-    flags.hostfile = flags_.hostfile;
-  }
+  const Surroundings surroundings = With(surroundings_, variables);
+  const Flags flags = FlagsOf(start);
   HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags, surroundings));
   if (flags.verbose) {
     std::cerr << RenderDryRun(job) << std::flush;
@@ -342,7 +230,7 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
                       end.exit_code != kInterruptedExitCode &&
                       end.exit_code != kReportLostExitCode;
   if (failed && !end.told_to_stop && job.hosts.size() > 1 && restarts) {
-    end.lost_hosts = LostHosts(job.launcher, job.hosts);
+    end.lost_hosts = LostHosts(flags_, surroundings_, job.launcher, job.hosts);
   }
   ends_.push_back(
       absl::StrCat(job.ranks, " ranks", job.hosts.empty() ? "" : " on ",
@@ -355,54 +243,6 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
                        : absl::StrCat("; nothing can be started any more on ",
                                       absl::StrJoin(end.lost_hosts, ", "))));
   return end;
-}
-
-bool Restarts::Answer(Launcher launcher, const std::vector<Host>& hosts) const {
-  Flags flags;
-  flags.host_list =
-      absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
-        absl::StrAppend(out, host.name, ":1");
-      });
-  flags.launcher = KindOf(launcher).name;
-  flags.launcher_arguments = flags_.launcher_arguments;
-  flags.interfaces = flags_.interfaces;
-  flags.ssh_port = flags_.ssh_port;
-  flags.ssh_identity_file = flags_.ssh_identity_file;
-  flags.allow_root = flags_.allow_root;
-  flags.oversubscribe = true;
-  flags.threads = 1;
-  flags.program = {"true"};
-  Surroundings surroundings = surroundings_;
-  // Those of the job need not add up to as many ranks.
-  surroundings.environment =
-      With(surroundings_.environment, {{"HVDLITE_VIRTUAL_NODES", ""}});
-  const absl::StatusOr<Job> job = MakeJob(flags, surroundings);
-  if (!job.ok()) return true;  // that tells nothing of the hosts
-  const auto drop = [](absl::string_view) {};
-  const absl::StatusOr<support::ChildEnd> end = support::RunChild(
-      {.command = job->command,
-       .environment = base::EnvironmentEntries(surroundings_.environment,
-                                               job->launcher_environment),
-       .signal_on_death = SIGTERM,
-       .output = support::Stream::kPipe,
-       .errors = support::Stream::kPipe,
-       .on_output = drop,
-       .on_errors = drop,
-       .limit = kProbeLimit,
-       .grace = absl::Seconds(2)});
-  return end.ok() && end->exit_code == 0;
-}
-
-std::vector<std::string> Restarts::LostHosts(
-    Launcher launcher, const std::vector<Host>& hosts) const {
-  if (Answer(launcher, hosts)) return {};
-  if (hosts.size() == 1) return {hosts.front().name};
-  const auto middle = hosts.begin() + static_cast<long>(hosts.size() / 2);
-  std::vector<std::string> lost = LostHosts(launcher, {hosts.begin(), middle});
-  for (std::string& name : LostHosts(launcher, {middle, hosts.end()})) {
-    lost.push_back(std::move(name));
-  }
-  return lost;
 }
 
 void Restarts::Wait(const RestartPolicy::Decision& wait) {

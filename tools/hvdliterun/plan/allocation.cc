@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -48,14 +49,6 @@ absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
   }
   AddHost(hosts, parts.first, slots);
   return absl::OkStatus();
-}
-
-absl::Status RequireHosts(const Allocation& allocation) {
-  if (!allocation.hosts.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      allocation.source,
-      " names no host: name them with -H, or unset the variable to run on this "
-      "host"));
 }
 
 bool SlurmWasAskedForTasks(const base::Environment& environment) {
@@ -122,59 +115,53 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
   return allocation;
 }
 
-// Of the file that the batch system's `variable` names.
-absl::StatusOr<std::string> ReadFileOf(absl::string_view variable,
-                                       const std::string& path,
-                                       const ReadFile& read_file) {
-  absl::StatusOr<std::string> text = read_file(path);
-  if (text.ok()) return text;
-  return absl::InvalidArgumentError(absl::StrCat(
-      variable, "=", path, ": ", text.status().message(),
-      ": name the hosts with -H, or unset it to run on this host"));
-}
-
-// A line for each slot (PBS Professional, Torque).
-absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
-                                         const ReadFile& read_file) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
-                           ReadFileOf("PBS_NODEFILE", path, read_file));
-  Allocation allocation = {.hosts = {},
-                           .source = absl::StrCat("PBS_NODEFILE ", path),
-                           .system = BatchSystem::kPbs};
-  for (const absl::string_view line :
-       absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
-    AddHost(allocation.hosts, absl::StripAsciiWhitespace(line), 1);
+// Of the file that the batch system's `variable` names, lines that begin with a
+// host, and, if `has_slots`, its slots; else a slot each.
+absl::StatusOr<Allocation> FileAllocation(BatchSystem system,
+                                          const std::string& variable,
+                                          const std::string& path,
+                                          bool has_slots,
+                                          const ReadFile& read_file) {
+  const absl::StatusOr<std::string> text = read_file(path);
+  if (!text.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        variable, "=", path, ": ", text.status().message(),
+        ": name the hosts with -H, or unset it to run on this host"));
   }
-  HVDLITE_RETURN_IF_ERROR(RequireHosts(allocation));
-  // One line a host: mpiprocs=1, or select=N without it, which says nothing of
-  // ranks.
-  allocation.slots_are_known =
-      allocation.slots() > static_cast<int>(allocation.hosts.size());
-  allocation.slots_are_likely = !allocation.slots_are_known;
-  return allocation;
-}
-
-// Lines "host slots queue processors" (Grid Engine).
-absl::StatusOr<Allocation> SgeAllocation(const std::string& path,
-                                         const ReadFile& read_file) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
-                           ReadFileOf("PE_HOSTFILE", path, read_file));
   Allocation allocation = {.hosts = {},
-                           .source = absl::StrCat("PE_HOSTFILE ", path),
-                           .system = BatchSystem::kSge};
+                           .source = absl::StrCat(variable, " ", path),
+                           .system = system};
   for (const absl::string_view line :
-       absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+       absl::StrSplit(*text, '\n', absl::SkipWhitespace())) {
     const std::vector<absl::string_view> words =
-        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-    int slots = 0;
-    if (words.size() < 2 || !absl::SimpleAtoi(words[1], &slots) || slots < 1 ||
-        slots > kMaxSlots) {
+        absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    int slots = 1;
+    if (has_slots && (words.size() < 2 || !absl::SimpleAtoi(words[1], &slots) ||
+                      slots < 1 || slots > kMaxSlots)) {
       return absl::InvalidArgumentError(absl::StrCat(
           path, ": '", line, "' is no line 'host slots queue processors'"));
     }
     AddHost(allocation.hosts, words[0], slots);
   }
-  HVDLITE_RETURN_IF_ERROR(RequireHosts(allocation));
+  if (!allocation.hosts.empty()) return allocation;
+  return absl::InvalidArgumentError(absl::StrCat(
+      allocation.source,
+      " names no host: name them with -H, or unset the variable to run on this "
+      "host"));
+}
+
+// PBS Professional and Torque: a line for each slot.
+absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
+                                         const ReadFile& read_file) {
+  HVDLITE_ASSIGN_OR_RETURN(
+      Allocation allocation,
+      FileAllocation(BatchSystem::kPbs, "PBS_NODEFILE", path,
+                     /*has_slots=*/false, read_file));
+  // One line a host: mpiprocs=1, or select=N without it, which says nothing of
+  // ranks.
+  allocation.slots_are_known =
+      allocation.slots() > static_cast<int>(allocation.hosts.size());
+  allocation.slots_are_likely = !allocation.slots_are_known;
   return allocation;
 }
 
@@ -227,6 +214,12 @@ absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
 
 std::string ShortName(const std::string& host) {
   return host.substr(0, host.find('.'));
+}
+
+std::string HostList(const std::vector<Host>& hosts) {
+  return absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
+    absl::StrAppend(out, host.name, ":", host.slots);
+  });
 }
 
 int Allocation::slots() const {
@@ -301,7 +294,10 @@ absl::StatusOr<Allocation> DetectAllocation(
     case BatchSystem::kSlurm:
       return SlurmAllocation(environment, value("SLURM_JOB_ID"));
     case BatchSystem::kSge:
-      return SgeAllocation(value("PE_HOSTFILE"), read_file);
+      // Grid Engine's lines are "host slots queue processors".
+      return FileAllocation(BatchSystem::kSge, "PE_HOSTFILE",
+                            value("PE_HOSTFILE"), /*has_slots=*/true,
+                            read_file);
     case BatchSystem::kPbs:
       return PbsAllocation(value("PBS_NODEFILE"), read_file);
     case BatchSystem::kNone:

@@ -22,6 +22,9 @@ struct Host {
 // Without its domain.
 std::string ShortName(const std::string& host);
 
+// "n01:4,n02:4".
+std::string HostList(const std::vector<Host>& hosts);
+
 enum class BatchSystem { kNone, kSlurm, kPbs, kSge, kPjm };
 
 struct Allocation {

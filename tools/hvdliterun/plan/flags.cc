@@ -7,7 +7,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -30,7 +29,6 @@ constexpr char kDescription[] =
     "OpenMP runtime, BLAS and malloc that it uses. What you have set yourself "
     "wins.";
 constexpr int kMaxCount = 1'000'000;
-constexpr int kMaxPort = 65535;
 constexpr char kUsage[] = "hvdliterun [options] PROGRAM [argument ...]";
 constexpr char kExamples[] =
     "Examples:\n"
@@ -70,25 +68,13 @@ std::string PresetHelp() {
       }));
 }
 
-absl::StatusOr<int> ParseCount(const std::string& text) {
-  int count = 0;
-  if (absl::SimpleAtoi(text, &count) && count >= 1 && count <= kMaxCount) {
-    return count;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is no whole number from 1 to ", kMaxCount));
+template <int kMinimum, int kMaximum>
+absl::StatusOr<int> ParseWithin(const std::string& text) {
+  HVDLITE_ASSIGN_OR_RETURN(const int64_t number,
+                           base::ParseInteger(text, kMinimum, kMaximum));
+  return static_cast<int>(number);
 }
-
-absl::StatusOr<int> ParseCountOrNone(const std::string& text) {
-  return text == "0" ? 0 : ParseCount(text);
-}
-
-absl::StatusOr<int> ParsePort(const std::string& text) {
-  const absl::StatusOr<int> port = ParseCount(text);
-  if (port.ok() && *port <= kMaxPort) return port;
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is no port from 1 to ", kMaxPort));
-}
+constexpr auto& ParseCount = ParseWithin<1, kMaxCount>;
 
 absl::StatusOr<Memory> ParseMemoryFlag(const std::string& text) {
   HVDLITE_ASSIGN_OR_RETURN(Memory memory, ParseMemory(text));
@@ -126,51 +112,45 @@ absl::StatusOr<Variable> ParseSetting(absl::string_view text) {
                   .source = "--set"};
 }
 
+// A flag with a value of `type`, which `parse` reads.
+template <typename Target, typename Parse>
+CLI::Option* Add(CLI::App& app, const char* name, const char* type,
+                 Target& target, Parse parse, const std::string& help) {
+  return support::AddParsed(app, name, target, parse, help)->type_name(type);
+}
+
 void AddRankFlags(CLI::App& app, Flags& flags) {
-  support::AddParsed(
-      app, "-n,--np", flags.ranks, ParseCount,
-      "Ranks (-np N, too); all slots of the allocation if left out")
-      ->type_name("N");
-  auto* hosts = support::AddParsed(app, "-H,--host", flags.host_list, ParseText,
-                                   "Hosts and their slots: h1:4,h2:4")
-                    ->type_name("HOSTS");
-  support::AddParsed(app, "--hostfile", flags.hostfile, ParseText,
-                     "File with lines 'host slots=4' or 'host:4'")
-      ->type_name("FILE")
+  Add(app, "-n,--np", "N", flags.ranks, ParseCount,
+      "Ranks (-np N, too); all slots of the allocation if left out");
+  auto* hosts = Add(app, "-H,--host", "HOSTS", flags.host_list, ParseText,
+                    "Hosts and their slots: h1:4,h2:4");
+  Add(app, "--hostfile", "FILE", flags.hostfile, ParseText,
+      "File with lines 'host slots=4' or 'host:4'")
       ->excludes(hosts);
-  auto* map = support::AddParsed(
-                  app, "--map", flags.map, ParseDomain,
+  auto* map = Add(app, "--map", "node|socket|numa|core", flags.map, ParseDomain,
                   "What ranks get a share of: the node (default; its cores are "
-                  "dealt evenly), a socket, a NUMA node or a core each")
-                  ->type_name("node|socket|numa|core");
-  support::AddParsed(
-      app, "--map-by", flags.placement, ParsePlacement,
+                  "dealt evenly), a socket, a NUMA node or a core each");
+  Add(app, "--map-by", "ppr:N:DOMAIN[:pe=CORES]", flags.placement,
+      ParsePlacement,
       "As Open MPI spells it, ppr:N:DOMAIN:pe=CORES: N ranks for each "
       "DOMAIN; short for --map DOMAIN --threads CORES --comm-core none")
-      ->type_name("ppr:N:DOMAIN[:pe=CORES]")
       ->excludes(map);
-  support::AddParsed(
-      app, "--threads", flags.threads, ParseCount,
-      "Threads a rank; default: its cores less the coordinator's")
-      ->type_name("N");
-  support::AddParsed(
-      app, "--comm-core", flags.comm_core, ParseCommCore,
-      absl::StrCat("Core of the coordinator: none, auto (the last "
-                   "one of a rank with ",
+  Add(app, "--threads", "N", flags.threads, ParseCount,
+      "Threads a rank; default: its cores less the coordinator's");
+  Add(app, "--comm-core", "none|auto|N", flags.comm_core, ParseCommCore,
+      absl::StrCat("Core of the coordinator: none, auto (the last one of a "
+                   "rank with ",
                    kCoresForACommCore,
-                   " cores or more, or one that --threads leaves), "
-                   "or a core of the rank, from 0"))
-      ->type_name("none|auto|N");
-  support::AddParsed(
-      app, "--mem", flags.memory, ParseMemoryFlag,
+                   " cores or more, or one that --threads leaves), or a core "
+                   "of the rank, from 0"));
+  Add(app, "--mem", "local|interleave|bind|preferred", flags.memory,
+      ParseMemoryFlag,
       "Memory: local (of the node that touches it first), "
       "interleave (page by page from all nodes), bind (the rank's nodes and no "
       "others), preferred (the rank's first node, while it has any); or of "
-      "named nodes: interleave=0,1, bind=0, preferred=1")
-      ->type_name("local|interleave|bind|preferred");
-  support::AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
-                     "Library that has malloc for the ranks")
-      ->type_name("default|jemalloc|tcmalloc");
+      "named nodes: interleave=0,1, bind=0, preferred=1");
+  Add(app, "--alloc", "default|jemalloc|tcmalloc", flags.allocator,
+      ParseAllocator, "Library that has malloc for the ranks");
   app.add_flag("--huge-pages", flags.huge_pages,
                "Heaps of transparent huge pages");
   app.add_option("--preset", flags.preset, PresetHelp())
@@ -185,12 +165,10 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
 
 // `dry_run` becomes "text" or "json" if the flag is given.
 void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
-  support::AddParsed(app, "--output-filename,--output-dir", flags.output_dir,
-                     ParseText,
-                     "Directory for a log of each rank, rank.N.log; only rank "
-                     "0's output is shown, too. One with logs of an earlier "
-                     "job is refused")
-      ->type_name("DIRECTORY");
+  Add(app, "--output-filename,--output-dir", "DIRECTORY", flags.output_dir,
+      ParseText,
+      "Directory for a log of each rank, rank.N.log; only rank 0's output is "
+      "shown, too. One with logs of an earlier job is refused");
   app.add_flag("--overwrite", flags.overwrite,
                "Remove the logs of an earlier job from --output-dir");
   app.add_flag(
@@ -206,11 +184,9 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
                "Print command, environment and core map; start nothing. "
                "--dry-run=json prints them for programs")
       ->check(CLI::IsMember({"text", "json"}).description(""));
-  support::AddParsed(app, "--grace", flags.grace, ParseSecondsFlag,
-                     "How long ranks that are asked to stop (by a SIGTERM, "
-                     "SIGINT or SIGUSR1 to hvdliterun) may take to save; "
-                     "default 60")
-      ->type_name("SECONDS");
+  Add(app, "--grace", "SECONDS", flags.grace, ParseSecondsFlag,
+      "How long ranks that are asked to stop (by a SIGTERM, SIGINT or SIGUSR1 "
+      "to hvdliterun) may take to save; default 60");
   app.add_option("--launcher", flags.launcher,
                  "Launcher whose command line is used")
       ->check(CLI::IsMember(LauncherChoices()))
@@ -224,26 +200,19 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
          "Words for the launcher, separated by spaces; repeatable")
       ->allow_extra_args(false)
       ->type_name("'WORDS'");
-  support::AddParsed(app, "--network-interface", flags.interfaces,
-                     ParseInterfaces,
-                     "Networks for MPI, UCX and the launcher: eth0,ib0")
-      ->type_name("NAMES");
-  support::AddParsed(app, "--ssh-port", flags.ssh_port, ParsePort,
-                     "Port of the hosts' sshd, where the launcher uses ssh")
-      ->type_name("PORT");
-  support::AddParsed(app, "--ssh-identity-file", flags.ssh_identity_file,
-                     ParseText,
-                     "Private key for ssh, where the launcher uses it")
-      ->type_name("FILE");
+  Add(app, "--network-interface", "NAMES", flags.interfaces, ParseInterfaces,
+      "Networks for MPI, UCX and the launcher: eth0,ib0");
+  Add(app, "--ssh-port", "PORT", flags.ssh_port, ParseWithin<1, 65535>,
+      "Port of the hosts' sshd, where the launcher uses ssh");
+  Add(app, "--ssh-identity-file", "FILE", flags.ssh_identity_file, ParseText,
+      "Private key for ssh, where the launcher uses it");
   app.add_flag("--oversubscribe", flags.oversubscribe,
                "Allow more ranks than cores, or threads than CPUs");
   app.add_flag("--allow-run-as-root", flags.allow_root,
                "Let Open MPI run as root (in a container it may anyway)");
-  support::AddParsed(
-      app, "--topology", flags.topology, ParseText,
+  Add(app, "--topology", "MACHINE", flags.topology, ParseText,
       "With --dry-run: another machine, as an XML file of lstopo or "
-      "a synthetic description of hwloc")
-      ->type_name("MACHINE");
+      "a synthetic description of hwloc");
 }
 
 void AddAboutFlags(CLI::App& app, Flags& flags) {
@@ -259,47 +228,32 @@ void AddAboutFlags(CLI::App& app, Flags& flags) {
 }
 
 void AddRestartFlags(CLI::App& app, Flags& flags) {
-  support::AddParsed(app, "--max-restarts", flags.max_restarts,
-                     ParseCountOrNone,
-                     "Start the job again after a failure, at most so often; "
-                     "default 0")
-      ->type_name("K")
-      ->group("Restart");
-  support::AddParsed(app, "--min-np", flags.min_ranks, ParseCount,
-                     "Start again with fewer ranks, down to this many, where "
-                     "hosts are lost; default: -np")
-      ->type_name("N")
-      ->group("Restart");
-  support::AddParsed(
-      app, "--max-np", flags.max_ranks, ParseCount,
-      "Start again with more ranks, up to this many, where hosts "
-      "appear; default: -np")
-      ->type_name("N")
-      ->group("Restart");
-  support::AddParsed(app, "--host-discovery", flags.host_discovery, ParseText,
-                     "Program that prints the hosts that can be had, as lines "
-                     "of a host file; asked every 5 s")
-      ->type_name("PROGRAM")
-      ->group("Restart");
-  support::AddParsed(app, "--cool-down", flags.cool_down, ParseSecondsFlag,
-                     "How long a host that fails is left out; default 600")
-      ->type_name("SECONDS")
-      ->group("Restart");
-  support::AddParsed(app, "--elastic-timeout", flags.elastic_timeout,
-                     ParseSecondsFlag,
-                     "How long to wait for hosts where too few are left; "
-                     "default 600")
-      ->type_name("SECONDS")
-      ->group("Restart");
+  const std::string usual = app.option_defaults()->get_group();
+  app.option_defaults()->group("Restart");
+  Add(app, "--max-restarts", "K", flags.max_restarts, ParseWithin<0, kMaxCount>,
+      "Start the job again after a failure, at most so often; default 0");
+  Add(app, "--min-np", "N", flags.min_ranks, ParseCount,
+      "Start again with fewer ranks, down to this many, where hosts are lost; "
+      "default: -np");
+  Add(app, "--max-np", "N", flags.max_ranks, ParseCount,
+      "Start again with more ranks, up to this many, where hosts appear; "
+      "default: -np");
+  Add(app, "--host-discovery", "PROGRAM", flags.host_discovery, ParseText,
+      "Program that prints the hosts that can be had, as lines of a host file; "
+      "asked every 5 s");
+  Add(app, "--cool-down", "SECONDS", flags.cool_down, ParseSecondsFlag,
+      "How long a host that fails is left out; default 600");
+  Add(app, "--elastic-timeout", "SECONDS", flags.elastic_timeout,
+      ParseSecondsFlag,
+      "How long to wait for hosts where too few are left; default 600");
   app.add_flag("--in-place", flags.in_place,
                "Ranks that are left when one is lost go on without being "
                "started again, down to --min-np, where MPI can (Open MPI 5, by "
-               "ULFM)")
-      ->group("Restart");
+               "ULFM)");
   app.add_flag("--commit-memory", flags.commit_memory,
                "Keep commits (hvdlite/elastic.h) in this process's memory, "
-               "too, so that a restart loses the steps since the last one")
-      ->group("Restart");
+               "too, so that a restart loses the steps since the last one");
+  app.option_defaults()->group(usual);
 }
 
 // --set comes first, and values are taken in the order of the options: it wins

@@ -29,16 +29,10 @@ constexpr std::array<absl::string_view, 20> kExportedPrefixes = {
 constexpr std::array<absl::string_view, 4> kExportedNames = {
     "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES"};
 
-std::string HostSlots(const std::vector<Host>& hosts) {
-  return absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
-    absl::StrAppend(out, host.name, ":", host.slots);
-  });
-}
-
 Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   Words words = {options.launcher.program, "-np", ranks};
   if (!options.local) {
-    words.insert(words.end(), {"--host", HostSlots(options.hosts)});
+    words.insert(words.end(), {"--host", HostList(options.hosts)});
   }
   // In a batch system's job, mpirun takes slots from there whatever --host
   // says, and refuses more ranks (PBS without mpiprocs has one slot a node).
@@ -93,7 +87,7 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
 Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
   Words words = {options.launcher.program, "-n", ranks};
   if (!options.local) {
-    words.insert(words.end(), {"-hosts", HostSlots(options.hosts)});
+    words.insert(words.end(), {"-hosts", HostList(options.hosts)});
   }
   words.insert(words.end(), {"-bind-to", "none"});
   for (const std::string& name : options.interfaces) {
@@ -109,30 +103,20 @@ Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
 Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
   const std::vector<Host>& hosts = options.hosts;
   Words words = {options.launcher.program, absl::StrCat("--ntasks=", ranks)};
-  const bool even = std::all_of(hosts.begin(), hosts.end(), [&](const Host& h) {
-    return h.slots == hosts.front().slots;
-  });
-  if (!options.local && even) {
-    words.insert(
-        words.end(),
-        {absl::StrCat("--nodes=", hosts.size()),
-         absl::StrCat("--ntasks-per-node=", hosts.front().slots),
-         "--distribution=block",
-         absl::StrCat(
-             "--nodelist=",
-             absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
-               absl::StrAppend(out, host.name);
-             }))});
-  } else if (!options.local) {
-    // A host's name for each of its ranks.
-    Words names;
+  if (!options.local) {
+    const int each = hosts.front().slots;
+    const bool even = absl::c_all_of(
+        hosts, [&](const Host& host) { return host.slots == each; });
+    Words names;  // uneven: a host's name for each of its ranks
     for (const Host& host : hosts) {
-      names.insert(names.end(), static_cast<size_t>(host.slots), host.name);
+      names.insert(names.end(), even ? 1 : static_cast<size_t>(host.slots),
+                   host.name);
     }
-    words.insert(
-        words.end(),
-        {absl::StrCat("--nodes=", hosts.size()), "--distribution=arbitrary",
-         absl::StrCat("--nodelist=", absl::StrJoin(names, ","))});
+    words.push_back(absl::StrCat("--nodes=", hosts.size()));
+    if (even) words.push_back(absl::StrCat("--ntasks-per-node=", each));
+    words.push_back(
+        absl::StrCat("--distribution=", even ? "block" : "arbitrary"));
+    words.push_back(absl::StrCat("--nodelist=", absl::StrJoin(names, ",")));
   }
   words.insert(words.end(), {"--cpu-bind=none", "--mem-bind=none",
                              "--export=ALL", "--kill-on-bad-exit=1"});
@@ -210,17 +194,6 @@ absl::StatusOr<Launcher> ParseLauncher(absl::string_view text) {
                    absl::StrJoin(LauncherChoices(), ", ")));
 }
 
-absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
-  for (const LauncherKind& kind : Kinds()) {
-    for (const std::string& word : kind.version_words) {
-      if (absl::StrContains(version, word)) return kind.launcher;
-    }
-  }
-  return absl::NotFoundError(absl::StrCat(
-      "it says '", version.substr(0, version.find('\n')),
-      "', which is no launcher that is known; name its kind with --launcher"));
-}
-
 std::optional<Launcher> LauncherOfLibraries(
     const std::vector<support::Library>& libraries) {
   for (const LauncherKind& kind : Kinds()) {
@@ -267,11 +240,27 @@ using VersionOf =
 constexpr std::array kMpiPrograms = {"mpirun", "mpiexec", "mpiexec.hydra",
                                      "orterun"};
 
-// The first program of that kind, else of a known one; NotFound says what there
+// By what `mpirun --version` prints; an error quotes it.
+absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
+  for (const LauncherKind& kind : Kinds()) {
+    for (const std::string& word : kind.version_words) {
+      if (absl::StrContains(version, word)) return kind.launcher;
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "it says '", version.substr(0, version.find('\n')),
+      "', which is no launcher that is known; name its kind with --launcher"));
+}
+
+// The first program here of the kind `wanted`. Else, if that is only
+// preferred, the first of a known kind; if it is `named`, the first of one that
+// is not known, or its usual name where there is none. NotFound says what there
 // is instead.
-absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> preferred,
+absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> wanted,
+                                        bool named,
                                         const VersionOf& version_of) {
-  std::optional<LauncherProgram> other;
+  std::optional<LauncherProgram> known;
+  std::optional<LauncherProgram> unknown;
   absl::Status reason = absl::NotFoundError(
       "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
       "module, or install one (Debian: openmpi-bin)");
@@ -279,44 +268,26 @@ absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> preferred,
     const absl::StatusOr<std::string> version = version_of(program);
     if (!version.ok()) continue;
     const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
-    if (launcher.ok()) {
-      const LauncherProgram found = {
-          .launcher = *launcher, .program = program, .version = *version};
-      if (*launcher == preferred.value_or(*launcher)) return found;
-      if (!other.has_value()) other = found;
-      continue;
-    }
-    reason = absl::NotFoundError(
-        absl::StrCat(program, ": ", launcher.status().message()));
-  }
-  if (other.has_value()) return *other;
-  return reason;
-}
-
-// The first program of that kind, else the first of a kind that is not known.
-absl::StatusOr<LauncherProgram> FindMpiOf(Launcher wanted,
-                                          const VersionOf& version_of) {
-  absl::StatusOr<LauncherProgram> fallback = ProgramOf(wanted);
-  bool unknown = false;  // it is one of a kind that is not known
-  for (const char* program : kMpiPrograms) {
-    const absl::StatusOr<std::string> version = version_of(program);
-    if (!version.ok()) continue;
     const LauncherProgram found = {
-        .launcher = wanted, .program = program, .version = *version};
-    const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
-    if (launcher.ok() && *launcher == wanted) return found;
-    if (unknown) continue;
-    unknown = !launcher.ok();
-    if (unknown) {
-      fallback = found;
-    } else {
-      fallback = absl::NotFoundError(absl::StrCat(
-          "--launcher ", KindOf(wanted).name, ": ", program,
-          " here is of the kind ", KindOf(*launcher).name,
-          ": load the other MPI's module, or leave --launcher out"));
+        .launcher = launcher.value_or(wanted.value_or(Launcher::kOpenMpi)),
+        .program = program,
+        .version = *version};
+    if (launcher.ok() && *launcher == wanted.value_or(*launcher)) return found;
+    std::optional<LauncherProgram>& other = launcher.ok() ? known : unknown;
+    if (!other.has_value()) other = found;
+    if (!launcher.ok()) {
+      reason = absl::NotFoundError(
+          absl::StrCat(program, ": ", launcher.status().message()));
     }
   }
-  return fallback;
+  if (!named && known.has_value()) return *known;
+  if (!named) return reason;
+  if (unknown.has_value()) return *unknown;
+  if (!known.has_value()) return ProgramOf(*wanted);
+  return absl::NotFoundError(
+      absl::StrCat("--launcher ", KindOf(*wanted).name, ": ", known->program,
+                   " here is of the kind ", KindOf(known->launcher).name,
+                   ": load the other MPI's module, or leave --launcher out"));
 }
 
 }  // namespace
@@ -328,14 +299,15 @@ absl::StatusOr<LauncherProgram> ChooseLauncher(
     HVDLITE_ASSIGN_OR_RETURN(const Launcher launcher, ParseLauncher(choice));
     return KindOf(launcher).version_words.empty()
                ? ProgramOf(launcher)
-               : FindMpiOf(launcher, version_of);
+               : FindMpi(launcher, /*named=*/true, version_of);
   }
   for (const LauncherKind& kind : Kinds()) {
     if (kind.only_one_of != BatchSystem::kNone && kind.only_one_of == system) {
       return ProgramOf(kind.launcher);
     }
   }
-  absl::StatusOr<LauncherProgram> mpi = FindMpi(of_program, version_of);
+  absl::StatusOr<LauncherProgram> mpi =
+      FindMpi(of_program, /*named=*/false, version_of);
   const bool prefers_srun = system == BatchSystem::kSlurm &&
                             (!mpi.ok() || mpi->launcher != Launcher::kOpenMpi);
   if (prefers_srun && version_of("srun").ok()) {
@@ -353,28 +325,16 @@ std::vector<std::string> LauncherCommand(const LaunchOptions& options) {
   return words;
 }
 
-std::vector<std::pair<std::string, std::string>> LauncherVariables(
-    const LaunchOptions& options) {
-  if (options.launcher.launcher != Launcher::kMpich || options.ssh.empty()) {
-    return {};
-  }
-  const std::string words = absl::StrJoin(options.ssh, " ");
-  return {{"HYDRA_LAUNCHER_EXTRA_ARGS", words},
-          {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", words}};
-}
-
 std::vector<std::string> VariablesToExport(
     const base::Environment& environment) {
   std::vector<std::string> names;
   for (const std::string& name : environment.names()) {
-    const bool named = std::find(kExportedNames.begin(), kExportedNames.end(),
-                                 name) != kExportedNames.end();
-    const bool prefixed =
-        std::any_of(kExportedPrefixes.begin(), kExportedPrefixes.end(),
-                    [&](absl::string_view prefix) {
-                      return absl::StartsWith(name, prefix);
-                    });
-    if (named || prefixed) names.push_back(name);
+    if (absl::c_linear_search(kExportedNames, name) ||
+        absl::c_any_of(kExportedPrefixes, [&](absl::string_view prefix) {
+          return absl::StartsWith(name, prefix);
+        })) {
+      names.push_back(name);
+    }
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -33,9 +33,9 @@ struct LauncherProgram {
 };
 
 struct LaunchOptions {
-  LauncherProgram launcher;
-  std::vector<Host> hosts;  // slots: the ranks of each
-  bool local = false;       // on this host alone, which nobody has named
+  LauncherProgram launcher = {};
+  std::vector<Host> hosts = {};  // slots: the ranks of each
+  bool local = false;            // on this host alone, which nobody has named
   // The launcher counts slots by the batch system's job.
   bool slots_of_batch_system = false;
   bool oversubscribe = false;
@@ -43,9 +43,11 @@ struct LaunchOptions {
   bool in_place = false;                     // Open MPI: outlive lost ranks
   std::vector<std::string> interfaces = {};  // of networks; empty: any
   std::vector<std::string> ssh = {};         // words for ssh
-  std::string intel_pin = {};                // Hydra: I_MPI_PIN, or empty
-  std::vector<std::string> exported = {};    // Open MPI: variables' names
-  std::vector<std::string> arguments = {};   // the user's, for the launcher
+  // What the launcher itself gets on top of this process's environment.
+  std::vector<std::pair<std::string, std::string>> environment = {};
+  std::string intel_pin = {};               // Hydra: I_MPI_PIN, or empty
+  std::vector<std::string> exported = {};   // Open MPI: variables' names
+  std::vector<std::string> arguments = {};  // the user's, for the launcher
 };
 
 // A launcher is a row of the table in launcher.cc.
@@ -81,9 +83,6 @@ std::vector<std::string> LauncherChoices();
 // One of these names, but auto.
 absl::StatusOr<Launcher> ParseLauncher(absl::string_view text);
 
-// By what `mpirun --version` prints; an error quotes it.
-absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version);
-
 // That of the MPI which a program links; none where it links none.
 std::optional<Launcher> LauncherOfLibraries(
     const std::vector<support::Library>& libraries);
@@ -112,10 +111,6 @@ absl::StatusOr<LauncherProgram> ChooseLauncher(
 
 // The launcher's command, up to where the program follows.
 std::vector<std::string> LauncherCommand(const LaunchOptions& options);
-
-// What it gets by its environment instead.
-std::vector<std::pair<std::string, std::string>> LauncherVariables(
-    const LaunchOptions& options);
 
 // Variables that matter to ranks and do not reach other hosts by themselves
 // under Open MPI: search paths, and those of hvdlite, OpenMP, BLAS, UCX, ...

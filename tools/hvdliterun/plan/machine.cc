@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -48,12 +49,21 @@ int PackageOf(hwloc_topology_t topology, hwloc_obj_t core) {
   return package != nullptr ? static_cast<int>(package->logical_index) : 0;
 }
 
+// In the machine's order.
+std::vector<hwloc_obj_t> ObjectsOf(hwloc_topology_t topology,
+                                   hwloc_obj_type_t type) {
+  std::vector<hwloc_obj_t> objects;
+  hwloc_obj_t object = nullptr;
+  while ((object = hwloc_get_next_obj_by_type(topology, type, object)) !=
+         nullptr) {
+    objects.push_back(object);
+  }
+  return objects;
+}
+
 // The first NUMA node with CPUs, among them this core's.
 int NumaNodeOf(hwloc_topology_t topology, hwloc_obj_t core) {
-  for (hwloc_obj_t node =
-           hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, nullptr);
-       node != nullptr;
-       node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) {
+  for (const hwloc_obj_t node : ObjectsOf(topology, HWLOC_OBJ_NUMANODE)) {
     if (hwloc_bitmap_isincluded(core->cpuset, node->cpuset)) {
       return static_cast<int>(node->os_index);
     }
@@ -65,10 +75,7 @@ std::vector<int> MemoryNodesOf(hwloc_topology_t topology) {
   const hwloc_const_nodeset_t allowed =
       hwloc_topology_get_allowed_nodeset(topology);
   std::vector<int> nodes;
-  for (hwloc_obj_t node =
-           hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, nullptr);
-       node != nullptr;
-       node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) {
+  for (const hwloc_obj_t node : ObjectsOf(topology, HWLOC_OBJ_NUMANODE)) {
     if (hwloc_bitmap_isset(allowed, node->os_index) != 0) {
       nodes.push_back(static_cast<int>(node->os_index));
     }
@@ -81,12 +88,12 @@ std::vector<MachineCache> CachesOf(hwloc_topology_t topology) {
   std::vector<MachineCache> caches;
   for (const auto& [level, type] :
        {std::pair(2, HWLOC_OBJ_L2CACHE), std::pair(3, HWLOC_OBJ_L3CACHE)}) {
-    const hwloc_obj_t first =
-        hwloc_get_next_obj_by_type(topology, type, nullptr);
-    if (first == nullptr || first->attr->cache.size == 0) continue;
-    caches.push_back({.level = level,
-                      .count = hwloc_get_nbobjs_by_type(topology, type),
-                      .bytes = static_cast<int64_t>(first->attr->cache.size)});
+    const std::vector<hwloc_obj_t> found = ObjectsOf(topology, type);
+    if (found.empty() || found[0]->attr->cache.size == 0) continue;
+    caches.push_back(
+        {.level = level,
+         .count = static_cast<int>(found.size()),
+         .bytes = static_cast<int64_t>(found[0]->attr->cache.size)});
   }
   return caches;
 }
@@ -96,10 +103,7 @@ absl::StatusOr<Machine> MachineOfTopology(hwloc_topology_t topology,
                                           hwloc_const_bitmap_t usable) {
   Machine machine;
   std::set<int> nodes;
-  const hwloc_obj_type_t type = CoreType(topology);
-  for (hwloc_obj_t core = hwloc_get_next_obj_by_type(topology, type, nullptr);
-       core != nullptr;
-       core = hwloc_get_next_obj_by_type(topology, type, core)) {
+  for (const hwloc_obj_t core : ObjectsOf(topology, CoreType(topology))) {
     MachineCore entry;
     unsigned cpu = 0;
     hwloc_bitmap_foreach_begin(cpu, core->cpuset) {
@@ -122,16 +126,6 @@ absl::StatusOr<Machine> MachineOfTopology(hwloc_topology_t topology,
   machine.memory_nodes = MemoryNodesOf(topology);
   machine.caches = CachesOf(topology);
   return machine;
-}
-
-absl::StatusOr<Machine> Loaded(hwloc_topology_t topology,
-                               const std::string& what) {
-  if (hwloc_topology_load(topology) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("hwloc cannot load ", what, ": ", std::strerror(errno)));
-  }
-  return MachineOfTopology(topology,
-                           hwloc_topology_get_allowed_cpuset(topology));
 }
 
 }  // namespace
@@ -164,53 +158,49 @@ std::string Machine::Describe() const {
   return text;
 }
 
-absl::StatusOr<Machine> SyntheticMachine(const std::string& description) {
-  absl::StatusOr<Topology> topology = NewTopology();
-  if (!topology.ok()) return topology.status();
-  if (hwloc_topology_set_synthetic(topology->get(), description.c_str()) != 0) {
+absl::StatusOr<Machine> MachineOf(const std::string& text) {
+  HVDLITE_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  const bool is_file = absl::EndsWith(text, ".xml");
+  const int error =
+      is_file ? hwloc_topology_set_xml(topology.get(), text.c_str())
+              : hwloc_topology_set_synthetic(topology.get(), text.c_str());
+  if (error != 0 && is_file) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", description,
+        text,
+        " cannot be read as a topology in hwloc's XML; make one with "
+        "'lstopo ",
+        text, "'"));
+  }
+  if (error != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text,
         "' is no synthetic topology of hwloc, such as "
         "'pack:2 [numa] core:9 pu:2', nor a file that ends in .xml"));
   }
-  return Loaded(topology->get(), absl::StrCat("'", description, "'"));
-}
-
-absl::StatusOr<Machine> MachineOfXml(const std::string& path) {
-  absl::StatusOr<Topology> topology = NewTopology();
-  if (!topology.ok()) return topology.status();
-  if (hwloc_topology_set_xml(topology->get(), path.c_str()) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        " cannot be read as a topology in hwloc's XML; make one with "
-        "'lstopo ",
-        path, "'"));
+  if (hwloc_topology_load(topology.get()) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hwloc cannot load '", text, "': ", std::strerror(errno)));
   }
-  return Loaded(topology->get(), path);
-}
-
-absl::StatusOr<Machine> MachineOf(const std::string& text) {
-  return absl::EndsWith(text, ".xml") ? MachineOfXml(text)
-                                      : SyntheticMachine(text);
+  return MachineOfTopology(topology.get(),
+                           hwloc_topology_get_allowed_cpuset(topology.get()));
 }
 
 absl::StatusOr<Machine> ThisMachine() {
-  absl::StatusOr<Topology> topology = NewTopology();
-  if (!topology.ok()) return topology.status();
-  if (hwloc_topology_load(topology->get()) != 0) {
+  HVDLITE_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  if (hwloc_topology_load(topology.get()) != 0) {
     return absl::InternalError(absl::StrCat(
         "hwloc cannot read this machine's topology: ", std::strerror(errno)));
   }
   const Bitmap usable(hwloc_bitmap_alloc());
   if (usable == nullptr) return absl::InternalError("no memory");
   const hwloc_const_cpuset_t allowed =
-      hwloc_topology_get_allowed_cpuset(topology->get());
-  if (hwloc_get_cpubind(topology->get(), usable.get(), HWLOC_CPUBIND_PROCESS) !=
+      hwloc_topology_get_allowed_cpuset(topology.get());
+  if (hwloc_get_cpubind(topology.get(), usable.get(), HWLOC_CPUBIND_PROCESS) !=
       0) {
     hwloc_bitmap_copy(usable.get(), allowed);
   }
   hwloc_bitmap_and(usable.get(), usable.get(), allowed);
-  return MachineOfTopology(topology->get(), usable.get());
+  return MachineOfTopology(topology.get(), usable.get());
 }
 
 }  // namespace hvdlite::launch

@@ -39,14 +39,9 @@ struct Machine {
   std::string Describe() const;
 };
 
-// A machine that is not here, in hwloc's language (hwloc(7), "Synthetic
-// topologies"), such as "pack:2 [numa] core:9 pu:2".
-absl::StatusOr<Machine> SyntheticMachine(const std::string& description);
-
-// From a file that `lstopo FILE.xml` wrote, whose allowed CPUs are kept.
-absl::StatusOr<Machine> MachineOfXml(const std::string& path);
-
-// The synthetic description, or the file if `text` ends in ".xml".
+// A machine that is not here: in hwloc's language (hwloc(7), "Synthetic
+// topologies"), such as "pack:2 [numa] core:9 pu:2", or a file FILE.xml that
+// `lstopo FILE.xml` wrote, whose allowed CPUs are kept.
 absl::StatusOr<Machine> MachineOf(const std::string& text);
 
 // This one: CPUs that the control group and the affinity mask of this process

@@ -200,46 +200,35 @@ std::vector<RankPlan> OversubscribedPlans(const Machine& machine,
   return plans;
 }
 
-// Of Fujitsu's large-page library. Pages come at the first touch, so that they
-// lie on the NUMA node of the thread that works with them; freed memory is
-// kept; threads do not share one arena's lock.
-std::vector<std::pair<std::string, std::string>> A64fxVariables() {
-  return {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"},
-          {"XOS_MMM_L_PAGING_POLICY", "demand:demand:demand"},
-          {"XOS_MMM_L_ARENA_FREE", "2"},
-          {"XOS_MMM_L_ARENA_LOCK_TYPE", "0"}};
-}
-
 std::vector<Preset> MakePresets() {
-  // A core of its own for the coordinator would be a twelfth of the rank.
-  const CommCore none = {.kind = CommCore::Kind::kNone};
+  // Of Fujitsu's large-page library. Pages come at the first touch, so that
+  // they lie on the NUMA node of the thread that works with them; freed memory
+  // is kept; threads do not share one arena's lock.
+  const std::vector<std::pair<std::string, std::string>> large_pages = {
+      {"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"},
+      {"XOS_MMM_L_PAGING_POLICY", "demand:demand:demand"},
+      {"XOS_MMM_L_ARENA_FREE", "2"},
+      {"XOS_MMM_L_ARENA_LOCK_TYPE", "0"}};
+  const std::vector<std::pair<std::string, std::string>> core_by_core = {
+      {"KMP_AFFINITY", "granularity=fine,compact,1,0"}, {"KMP_BLOCKTIME", "1"}};
   return {
+      // A core of its own for the coordinator would be a twelfth of the rank.
       {.name = "a64fx-numa",
        .help = "a rank for each of the four NUMA nodes of an A64FX",
        .domain = Domain::kNuma,
-       .memory = {},
-       .comm_core = none,
-       .variables = A64fxVariables()},
+       .comm_core = CommCore{.kind = CommCore::Kind::kNone},
+       .variables = large_pages},
       {.name = "a64fx-node",
        .help = "one rank on all 48 cores of an A64FX",
-       .domain = Domain::kNode,
-       .memory = {},
-       .comm_core = std::nullopt,
-       .variables = A64fxVariables()},
+       .variables = large_pages},
       {.name = "xeon-socket",
        .help = "a rank for each socket, its threads bound core by core",
        .domain = Domain::kSocket,
-       .memory = {},
-       .comm_core = std::nullopt,
-       .variables = {{"KMP_AFFINITY", "granularity=fine,compact,1,0"},
-                     {"KMP_BLOCKTIME", "1"}}},
+       .variables = core_by_core},
       {.name = "interleave",
        .help = "one rank on all sockets, memory page by page from all of them",
-       .domain = Domain::kNode,
        .memory = {.policy = MemoryPolicy::kInterleave},
-       .comm_core = std::nullopt,
-       .variables = {{"KMP_AFFINITY", "granularity=fine,compact,1,0"},
-                     {"KMP_BLOCKTIME", "1"}}},
+       .variables = core_by_core},
   };
 }
 

@@ -121,7 +121,7 @@ struct Preset {
   std::string help;
   Domain domain = Domain::kNode;
   Memory memory = {};
-  std::optional<CommCore> comm_core;  // none: as without a preset
+  std::optional<CommCore> comm_core = {};  // none: as without a preset
   // KMP_* too: they are translated for libgomp.
   std::vector<std::pair<std::string, std::string>> variables;
 };

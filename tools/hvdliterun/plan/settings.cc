@@ -113,41 +113,9 @@ void NoteLargePages(Variables& variables) {
       "-lmpg, before all other libraries"));
 }
 
-constexpr char kPlan[] = "cores of the rank";
-
-}  // namespace
-
-absl::StatusOr<Allocator> ParseAllocator(absl::string_view text) {
-  if (text == "default") return Allocator::kDefault;
-  if (text == "jemalloc") return Allocator::kJemalloc;
-  if (text == "tcmalloc") return Allocator::kTcmalloc;
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is none of default, jemalloc, tcmalloc"));
-}
-
-absl::StatusOr<std::string> FindAllocator(
-    Allocator allocator, const base::Environment& environment,
-    const std::function<bool(const std::string& path)>& exists) {
-  const LibraryNames names = NamesOf(allocator);
-  std::vector<std::string> folders = absl::StrSplit(
-      environment.get("LD_LIBRARY_PATH").value_or(""), ':', absl::SkipEmpty());
-  for (const char* folder :
-       {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-        "/usr/local/lib64", "/usr/local/lib", "/usr/lib"}) {
-    folders.emplace_back(folder);
-  }
-  for (const std::string& folder : folders) {
-    for (const std::string& file : names.files) {
-      std::string path = absl::StrCat(folder, "/", file);
-      if (exists(path)) return path;
-    }
-  }
-  return absl::NotFoundError(absl::StrCat(
-      names.files.front(), " is not on this machine (Debian: ", names.package,
-      "): install it, add its folder to LD_LIBRARY_PATH, or leave --alloc "
-      "out"));
-}
-
+// What the allocator reads; with a library, also LD_PRELOAD (what the user has
+// there comes first). `huge_pages`: heaps of transparent huge pages, as far as
+// the allocator knows them.
 void AddAllocatorVariables(Allocator allocator, const std::string& library,
                            bool huge_pages, Variables& variables) {
   if (!library.empty()) {
@@ -186,6 +154,41 @@ void AddAllocatorVariables(Allocator allocator, const std::string& library,
       }
       break;
   }
+}
+
+constexpr char kPlan[] = "cores of the rank";
+
+}  // namespace
+
+absl::StatusOr<Allocator> ParseAllocator(absl::string_view text) {
+  if (text == "default") return Allocator::kDefault;
+  if (text == "jemalloc") return Allocator::kJemalloc;
+  if (text == "tcmalloc") return Allocator::kTcmalloc;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is none of default, jemalloc, tcmalloc"));
+}
+
+absl::StatusOr<std::string> FindAllocator(
+    Allocator allocator, const base::Environment& environment,
+    const std::function<bool(const std::string& path)>& exists) {
+  const LibraryNames names = NamesOf(allocator);
+  std::vector<std::string> folders = absl::StrSplit(
+      environment.get("LD_LIBRARY_PATH").value_or(""), ':', absl::SkipEmpty());
+  for (const char* folder :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+        "/usr/local/lib64", "/usr/local/lib", "/usr/lib"}) {
+    folders.emplace_back(folder);
+  }
+  for (const std::string& folder : folders) {
+    for (const std::string& file : names.files) {
+      std::string path = absl::StrCat(folder, "/", file);
+      if (exists(path)) return path;
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      names.files.front(), " is not on this machine (Debian: ", names.package,
+      "): install it, add its folder to LD_LIBRARY_PATH, or leave --alloc "
+      "out"));
 }
 
 support::OpenMpRuntime RuntimeOf(

@@ -28,12 +28,6 @@ absl::StatusOr<std::string> FindAllocator(
     Allocator allocator, const base::Environment& environment,
     const std::function<bool(const std::string& path)>& exists);
 
-// Offers what the allocator reads; with a library, also sets LD_PRELOAD (what
-// the user has there comes first). `huge_pages`: heaps of transparent huge
-// pages, as far as the allocator knows them.
-void AddAllocatorVariables(Allocator allocator, const std::string& library,
-                           bool huge_pages, Variables& variables);
-
 struct JobChoices {
   const Preset* preset = nullptr;              // or none
   std::vector<Variable> flags = {};            // --set, and hvdlite's knobs

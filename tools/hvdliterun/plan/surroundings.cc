@@ -9,7 +9,9 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -20,6 +22,7 @@
 #include "support/libraries.h"
 #include "support/process.h"
 #include "support/processor.h"
+#include "tools/hvdliterun/plan/allocation.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -81,12 +84,6 @@ std::vector<NetworkInterface> InterfacesOfThisHost() {
   return interfaces;
 }
 
-}  // namespace
-
-base::Logger OwnLog(int rank) {
-  return {base::Severity::kInfo, base::OriginHere(rank, "hvdliterun")};
-}
-
 // That this process was started with, such as "interleave"; empty for the
 // system's default, or where the kernel does not tell.
 std::string InheritedMemoryPolicy() {
@@ -95,6 +92,12 @@ std::string InheritedMemoryPolicy() {
   if (!policy.ok()) return "";
   const std::string name = support::NumaPolicyName(*policy);
   return name == "default" || name == "local" ? "" : name;
+}
+
+}  // namespace
+
+base::Logger OwnLog(int rank) {
+  return {base::Severity::kInfo, base::OriginHere(rank, "hvdliterun")};
 }
 
 Surroundings RealSurroundings() {
@@ -113,6 +116,23 @@ Surroundings RealSurroundings() {
           .host_name = base::HostName(),
           .root = geteuid() == 0,
           .terminal = isatty(STDOUT_FILENO) != 0};
+}
+
+Surroundings With(Surroundings surroundings,
+                  std::vector<std::pair<std::string, std::string>> variables) {
+  const base::Environment added = base::FakeEnvironment(variables);
+  for (const std::string& name : surroundings.environment.names()) {
+    const std::optional<std::string> own = surroundings.environment.get(name);
+    if (!own.has_value() || added.get(name).has_value()) continue;
+    variables.emplace_back(name, *own);
+  }
+  surroundings.environment = base::FakeEnvironment(std::move(variables));
+  return surroundings;
+}
+
+bool IsThisHost(const std::string& name, const Surroundings& surroundings) {
+  return name == "localhost" || name == "127.0.0.1" ||
+         ShortName(name) == ShortName(surroundings.host_name);
 }
 
 bool IsContainer(const Surroundings& surroundings) {

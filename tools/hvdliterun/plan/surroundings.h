@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -45,9 +46,16 @@ struct Surroundings {
 // This process's.
 Surroundings RealSurroundings();
 
+// The same with `variables` beside its own, or in their place.
+Surroundings With(Surroundings surroundings,
+                  std::vector<std::pair<std::string, std::string>> variables);
+
 // For what hvdliterun itself says while a job runs; `rank`: of the process
 // beside it.
 base::Logger OwnLog(int rank = -1);
+
+// Whether a host of this name is this one, as far as names tell.
+bool IsThisHost(const std::string& name, const Surroundings& surroundings);
 
 // In a container users are root, as a rule, and nothing is theirs to break.
 bool IsContainer(const Surroundings& surroundings);

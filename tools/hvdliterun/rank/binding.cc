@@ -19,7 +19,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "support/processor.h"
 
@@ -51,16 +50,7 @@ absl::Status BindCpus(const std::vector<int>& cpus) {
     return Failure(
         absl::StrCat("cannot bind to the CPUs ", support::FormatCpuList(cpus)));
   }
-  CPU_ZERO_S(bytes, set.get());
-  if (sched_getaffinity(0, bytes, set.get()) != 0) {
-    return Failure("cannot read the CPUs that this process is bound to");
-  }
-  std::vector<int> got;
-  for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
-    if (CPU_ISSET_S(static_cast<size_t>(cpu), bytes, set.get())) {
-      got.push_back(cpu);
-    }
-  }
+  const std::vector<int> got = support::AllowedCpus();
   if (got != cpus) {
     return absl::FailedPreconditionError(absl::StrCat(
         "bound to the CPUs ", support::FormatCpuList(got), " instead of ",
@@ -116,12 +106,11 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
   return absl::OkStatus();
 }
 
-// From the start to after MPI_Init of a large job.
+// From the start to after MPI_Init of a large job. A difference is told if it
+// is there twice: hwloc, while it finds out about a machine, binds the thread
+// that calls it to each CPU in turn, and back.
 constexpr std::array kLooks = {absl::ZeroDuration(), absl::Seconds(2),
                                absl::Seconds(10), absl::Seconds(60)};
-// hwloc, while it finds out about a machine, binds the thread that calls it to
-// each CPU in turn, and back.
-constexpr absl::Duration kToConfirm = absl::Seconds(1);
 
 // Binders of their own, with the value that turns each off.
 struct Binder {
@@ -179,15 +168,6 @@ absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
   return BindMemory(memory, nodes);
 }
 
-absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
-  for (absl::string_view line : absl::StrSplit(status, '\n')) {
-    if (absl::ConsumePrefix(&line, "Cpus_allowed_list:")) {
-      return support::ParseCpuList(line);
-    }
-  }
-  return absl::NotFoundError("there is no line Cpus_allowed_list");
-}
-
 std::vector<pid_t> ProcessesOfGroup(pid_t group,
                                     const support::SystemFiles& files) {
   std::vector<pid_t> processes;
@@ -206,8 +186,10 @@ std::vector<ThreadCpus> ThreadsOfGroup(pid_t group,
     for (const pid_t thread : NumbersIn(files, tasks)) {
       const std::string status =
           files.Text(absl::StrCat(tasks, "/", thread, "/status")).value_or("");
-      auto cpus = CpusOfStatus(status);
-      if (!cpus.ok() || absl::StrContains(status, "\nState:\tZ")) {
+      auto cpus =
+          support::ParseCpuList(support::ValueOf(status, "Cpus_allowed_list"));
+      if (!cpus.ok() || cpus->empty() ||
+          absl::StartsWith(support::ValueOf(status, "State"), "Z")) {
         threads.resize(before);
         break;
       }
@@ -287,20 +269,20 @@ std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
       "sched_setaffinity in the program and its scripts");
 }
 
-void WatchBinding(const BindingWatch& watch) {
-  absl::Duration passed = absl::ZeroDuration();
-  for (const absl::Duration when : kLooks) {
-    if (!watch.pause(when - passed)) return;
-    passed = when;
-    if (watch.look().empty()) continue;
-    if (!watch.pause(kToConfirm)) return;
-    passed += kToConfirm;
-    const std::string difference = watch.look();
-    if (!difference.empty()) {
-      watch.report(passed, difference);
-      return;
-    }
+std::string BindingWatch::Look(absl::Duration passed,
+                               const std::function<std::string()>& look) {
+  if (looks_ == kLooks.size() || (!differed_ && passed < kLooks[looks_])) {
+    return "";
   }
+  const std::string difference = look();
+  const bool is_confirmed = differed_ && !difference.empty();
+  differed_ = !differed_ && !difference.empty();
+  if (is_confirmed) {
+    looks_ = kLooks.size();
+    return difference;
+  }
+  if (!differed_) ++looks_;
+  return "";
 }
 
 }  // namespace hvdlite::launch

@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "support/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
@@ -23,9 +21,6 @@ namespace hvdlite::launch {
 // and what to do.
 absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
                              const std::vector<int>& nodes);
-
-// CPUs of the line "Cpus_allowed_list:" of /proc/PID/status.
-absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status);
 
 struct ThreadCpus {
   pid_t process = 0;
@@ -58,20 +53,20 @@ bool ThreadsAreFree(const Variables& variables);
 std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
                              const std::string& own_arrangement);
 
-struct BindingWatch {
-  // Waits that long; false: the rank has ended.
-  std::function<bool(absl::Duration)> pause;
-  // DifferenceFromPlan() now.
-  std::function<std::string()> look;
-  // At the first difference, with the time since the start.
-  std::function<void(absl::Duration since_start, const std::string&)> report;
-};
+// When a rank's CPUs are looked at again, since MPI_Init, an OpenMP runtime or
+// the program itself may have bound it elsewhere since it started: at once, and
+// 2, 10 and 60 seconds after the start.
+class BindingWatch {
+ public:
+  // About every second, `passed` after the start. `look`: what differs now, as
+  // DifferenceFromPlan() tells it. Returns a difference that was there the last
+  // time, too, once; else "".
+  std::string Look(absl::Duration passed,
+                   const std::function<std::string()>& look);
 
-// Looks at a rank's CPUs again while it runs, since MPI_Init, an OpenMP runtime
-// or the program itself may have bound it elsewhere since it started: at once,
-// and 2, 10 and 60 seconds after the start. A difference that is still there a
-// second later is reported. Returns after the last look, the first such
-// difference, or the rank's end.
-void WatchBinding(const BindingWatch& watch);
+ private:
+  size_t looks_ = 0;  // that are over
+  bool differed_ = false;
+};
 
 }  // namespace hvdlite::launch

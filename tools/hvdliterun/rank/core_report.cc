@@ -1,72 +1,38 @@
 #include "tools/hvdliterun/rank/core_report.h"
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "support/processor.h"
+#include "tools/hvdliterun/rank/json_line.h"
+
+namespace hvdlite::support {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessUse, name, id, share)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CoreUse, cpus, busy, iowait, stolen,
+                                   processes)
+
+}  // namespace hvdlite::support
 
 namespace hvdlite::launch {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BoundRanks, computing, coordinating)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CoreReport, use, ranks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostCores, host, seconds, cores)
+
 namespace {
 
 constexpr double kIdle = 0.5;  // busy for less of the time
 constexpr size_t kCoreLineBytes = 3900;
-constexpr size_t kMaxNameBytes = 16;
 constexpr size_t kMostProcesses = 4;  // of a core
 // A report of the steps of 5 s comes after them, and the looks are 1 s apart.
 constexpr size_t kLooksBeforeSteps = 12;
 
-int Permille(double share) {
-  return static_cast<int>(std::lround(1e3 * share));
-}
-
-nlohmann::json AsJson(const CoreReport& core) {
-  nlohmann::json processes = nlohmann::json::array();
-  for (const support::ProcessUse& process : core.use.processes) {
-    if (processes.size() == kMostProcesses) break;
-    processes.push_back({process.name.substr(0, kMaxNameBytes), process.id,
-                         Permille(process.share)});
-  }
-  return {core.use.cpus,
-          {Permille(core.use.busy), Permille(core.use.iowait),
-           Permille(core.use.stolen)},
-          core.ranks.computing,
-          core.ranks.coordinating,
-          std::move(processes)};
-}
-
-CoreReport CoreOf(const nlohmann::json& json) {
-  CoreReport core;
-  const auto share = [](const nlohmann::json& value) {
-    return 1e-3 * std::clamp(value.get<int>(), 0, 1000);
-  };
-  core.use.cpus = json.at(0).get<std::vector<int>>();
-  core.use.busy = share(json.at(1).at(0));
-  core.use.iowait = share(json.at(1).at(1));
-  core.use.stolen = share(json.at(1).at(2));
-  core.ranks = {.computing = json.at(2).get<std::vector<int>>(),
-                .coordinating = json.at(3).get<std::vector<int>>()};
-  for (const nlohmann::json& process : json.at(4)) {
-    core.use.processes.push_back({.name = process.at(0),
-                                  .id = process.at(1),
-                                  .share = share(process.at(2))});
-  }
-  return core;
-}
-
-// As AsJson writes them, so that what is told is what was sent.
-std::string LineOf(const HostCores& cores) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const CoreReport& core : cores.cores) list.push_back(AsJson(core));
-  const nlohmann::json json = {{"host", cores.host},
-                               {"seconds", cores.seconds},
-                               {"cores", std::move(list)}};
-  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
+bool IsShare(double number) { return number >= 0 && number <= 1; }
 
 std::string RanksText(const BoundRanks& ranks) {
   std::vector<std::string> parts;
@@ -147,7 +113,7 @@ void AppendHost(const HostCores& host, const Remarks& remarks,
 }  // namespace
 
 std::vector<std::string> EncodeCores(const HostCores& cores) {
-  std::string line = LineOf(cores);
+  std::string line = JsonLine(cores);
   if (line.size() <= kCoreLineBytes || cores.cores.size() <= 1) return {line};
   std::vector<std::string> lines;
   const auto middle =
@@ -164,18 +130,15 @@ std::vector<std::string> EncodeCores(const HostCores& cores) {
 }
 
 std::optional<HostCores> DecodeCores(absl::string_view line) {
-  const nlohmann::json json = nlohmann::json::parse(
-      line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
-  try {
-    HostCores cores = {.host = json.at("host"), .seconds = json.at("seconds")};
-    for (const nlohmann::json& core : json.at("cores")) {
-      cores.cores.push_back(CoreOf(core));
-    }
-    return cores;
-  } catch (const nlohmann::json::exception&) {
+  std::optional<HostCores> cores = FromJsonLine<HostCores>(line);
+  if (!cores.has_value() ||
+      !absl::c_all_of(cores->cores, [](const CoreReport& core) {
+        return IsShare(core.use.busy) && IsShare(core.use.iowait) &&
+               IsShare(core.use.stolen);
+      })) {
     return std::nullopt;
   }
+  return cores;
 }
 
 TrainingCores::TrainingCores(Machine machine,
@@ -221,12 +184,14 @@ std::vector<std::string> TrainingCores::Report(const std::string& host) const {
   if (passed_ns <= 0) return {};
   std::vector<std::vector<int>> cores;
   for (const MachineCore& core : machine_.cores) cores.push_back(core.cpus);
-  const std::vector<support::CoreUse> uses =
+  std::vector<support::CoreUse> uses =
       UseBetween(watch_, first, *last_report_, cores);
   HostCores report = {.host = host,
                       .seconds = 1e-9 * static_cast<double>(passed_ns)};
   for (size_t i = 0; i < uses.size(); ++i) {
-    report.cores.push_back({.use = uses[i], .ranks = bound_[i]});
+    auto& processes = uses[i].processes;
+    processes.resize(std::min(processes.size(), kMostProcesses));
+    report.cores.push_back({.use = std::move(uses[i]), .ranks = bound_[i]});
   }
   return EncodeCores(report);
 }

@@ -5,8 +5,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -15,9 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -28,87 +24,20 @@
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "support/child_process.h"
-#include "support/flags.h"
 #include "support/libraries.h"
-#include "support/openmp.h"
 #include "support/terminal.h"
 #include "timeline/diagnose/step_report.h"
 #include "tools/hvdliterun/plan/settings.h"
-#include "tools/hvdliterun/plan/slurm_list.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/hvdliterun/rank/core_report.h"
 #include "tools/hvdliterun/rank/leftovers.h"
+#include "tools/hvdliterun/rank/rank_command.h"
 #include "tools/hvdliterun/rank/rank_guard.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
 
 namespace hvdlite::launch {
 namespace {
-
-// The program's words follow a "--".
-absl::StatusOr<ExecRankOptions> Parse(
-    const std::vector<std::string>& arguments) {
-  ExecRankOptions options;
-  const auto end = std::find(arguments.begin(), arguments.end(), "--");
-  if (end == arguments.end() || end + 1 == arguments.end()) {
-    return absl::InvalidArgumentError("there is no program after '--'");
-  }
-  options.program.assign(end + 1, arguments.end());
-  std::vector<std::string> own(arguments.begin(), end);
-  std::reverse(own.begin(), own.end());  // as CLI11 wants them
-
-  CLI::App app("", "hvdliterun --exec-rank");
-  support::AddParsed(app, "--map", options.plan.domain, ParseDomain)
-      ->required();
-  app.add_option("--threads", options.plan.threads);
-  app.add_flag("--threads-given", options.threads_given);
-  support::AddParsed(app, "--comm-core", options.plan.comm_core, ParseCommCore)
-      ->required();
-  app.add_flag("--comm-core-given", options.comm_core_given);
-  support::AddParsed(app, "--mem", options.plan.memory, ParseMemory)
-      ->required();
-  app.add_flag("--oversubscribe", options.plan.oversubscribe);
-  support::AddParsed(app, "--openmp", options.openmp,
-                     support::ParseOpenMpRuntime)
-      ->required();
-  app.add_option("--local-size", options.local_size);
-  app.add_flag("--bound-by-launcher", options.bound_by_launcher);
-  app.add_option("--openblas", options.openblas);
-  app.add_option("--output-dir", options.output_dir);
-  app.add_flag("--report", options.report);
-  app.add_flag("--terminal", options.terminal);
-  app.add_flag("--in-place", options.in_place);
-  app.add_option("--env", options.settings)->allow_extra_args(false);
-  try {
-    app.parse(own);
-  } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
-  }
-  return options;
-}
-
-std::optional<int> Number(const base::Environment& environment,
-                          absl::string_view name) {
-  const std::optional<std::string> text = environment.get(name);
-  int number = 0;
-  if (!text.has_value() || !absl::SimpleAtoi(*text, &number) || number < 0) {
-    return std::nullopt;
-  }
-  return number;
-}
-
-// Tasks of this node in SLURM's step.
-std::optional<int> SlurmLocalSize(const base::Environment& environment) {
-  const std::optional<int> node = Number(environment, "SLURM_NODEID");
-  const std::optional<std::string> tasks =
-      environment.get("SLURM_STEP_TASKS_PER_NODE");
-  if (!node.has_value() || !tasks.has_value()) return std::nullopt;
-  const absl::StatusOr<std::vector<int>> counts = ExpandCounts(*tasks);
-  if (!counts.ok() || static_cast<size_t>(*node) >= counts->size()) {
-    return std::nullopt;
-  }
-  return (*counts)[static_cast<size_t>(*node)];
-}
 
 constexpr size_t kLastLines = 20;
 
@@ -151,11 +80,7 @@ Variables VariablesOf(const Machine& machine, const RankPlan& plan,
         absl::StrSplit(setting, absl::MaxSplits('=', 1));
     variables.Set(sides.first, sides.second, "hvdliterun");
   }
-  AddRankVariables(machine, plan,
-                   {.openmp = options.openmp,
-                    .threads_given = options.threads_given,
-                    .comm_core_given = options.comm_core_given},
-                   variables);
+  AddRankVariables(machine, plan, options.choices, variables);
   if (!options.openblas.empty() && !variables.Has("OPENBLAS_CORETYPE")) {
     const std::string core = support::BetterOpenBlasCoreHere(options.openblas);
     if (!core.empty()) variables.Set("OPENBLAS_CORETYPE", core, "default");
@@ -229,6 +154,56 @@ void Tell(const RankFailure& failure) {
   absl::SleepFor(kToSend);
 }
 
+// Looks about every second whether the launcher, this process's parent, is
+// still there. Once it is not, this process ends as by a SIGTERM, and after a
+// grace at once.
+class LauncherWatch {
+ public:
+  void Look(absl::Duration passed) {
+    constexpr absl::Duration kGrace = absl::Seconds(5);
+    if (getppid() == launcher_) return;
+    if (gone_ == absl::InfiniteDuration()) {
+      gone_ = passed;
+      kill(getpid(), SIGTERM);
+    } else if (passed >= gone_ + kGrace) {
+      kill(getpid(), SIGKILL);
+    }
+  }
+
+ private:
+  const pid_t launcher_ = getppid();
+  absl::Duration gone_ = absl::InfiniteDuration();
+};
+
+// Whether, and why, a rank's threads are not where the plan has them.
+class RankBinding {
+ public:
+  RankBinding(const RankPlan& plan, const Variables& variables,
+              support::OpenMpRuntime openmp, const base::Logger& log)
+      : plan_(plan), variables_(variables), openmp_(openmp), log_(log) {}
+
+  // About every second, `passed` after the start of the program.
+  void Look(absl::Duration passed, pid_t program) {
+    const std::string difference = watch_.Look(passed, [&] {
+      return DifferenceFromPlan(ThreadsOfGroup(program), plan_, program,
+                                ThreadsAreFree(variables_));
+    });
+    if (difference.empty()) return;
+    log_.Warning(absl::StrCat(
+        absl::FormatDuration(absl::Trunc(passed, absl::Seconds(1))),
+        " after its start, ", difference, "; ",
+        HowToStopBinding(variables_, plan_,
+                         OwnArrangement(openmp_, variables_))));
+  }
+
+ private:
+  const RankPlan& plan_;
+  const Variables& variables_;
+  const support::OpenMpRuntime openmp_;
+  const base::Logger& log_;
+  BindingWatch watch_;
+};
+
 absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                                const ExecRankOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
@@ -256,11 +231,9 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     output.shown = identity.rank == 0;
     output.complain = [&](const std::string& text) { log.Warning(text); };
   }
-  // Whether the parent of a rank stays under Fujitsu's mpiexec is not known.
-  const std::optional<pid_t> launcher =
-      options.bound_by_launcher ? std::nullopt : std::optional(getppid());
-  RankGuard guard(plan, variables, OwnArrangement(options.openmp, variables),
-                  [&](absl::string_view text) { log.Warning(text); });
+  LauncherWatch launcher;
+  RankBinding binding(plan, variables, options.choices.openmp, log);
+  std::optional<GroupReaper> reaper;
   HVDLITE_ASSIGN_OR_RETURN(const base::Descriptor note, base::MakeEndNote());
   std::vector<std::pair<std::string, std::string>> changes =
       PairsOf(variables.changes());
@@ -278,9 +251,10 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   // One rank looks at the cores of all that share them.
   std::optional<TrainingCores> cores;
   const base::SteadyClock clock;
+  const int64_t start_ns = clock.NowNanos();
   if (options.report && identity.local_rank == first_rank) {
     cores.emplace(machine, plans, first_rank);
-    cores->Look(clock.NowNanos());
+    cores->Look(start_ns);
   }
   StepLines step_lines([&](absl::string_view line) {
     const auto report = timeline::DecodeStepReport(line);
@@ -320,8 +294,13 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
            },
        .before_program =
            [&](pid_t program) {
-             begun = guard.Begin(program, launcher);
-             if (!begun.ok()) kill(program, SIGKILL);
+             absl::StatusOr<GroupReaper> started = GroupReaper::Start(program);
+             begun = started.status();
+             if (begun.ok()) {
+               reaper = *std::move(started);
+             } else {
+               kill(program, SIGKILL);
+             }
            },
        .on_signal =
            [&](int number, pid_t program) {
@@ -329,11 +308,15 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
              PassSignal(number, program);
            },
        .every_second =
-           [&](pid_t) {
+           [&](pid_t program) {
+             const int64_t now_ns = clock.NowNanos();
+             const absl::Duration passed = absl::Nanoseconds(now_ns - start_ns);
              tell_at_once();
-             if (cores.has_value()) {
-               cores->Look(clock.NowNanos());
-             }
+             // Whether the parent of a rank stays under Fujitsu's mpiexec is
+             // not known.
+             if (!options.bound_by_launcher) launcher.Look(passed);
+             binding.Look(passed, program);
+             if (cores.has_value()) cores->Look(now_ns);
              step_lines.PassOn(steps.read);
            }});
   step_lines.PassOn(steps.read);
@@ -342,7 +325,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
       base::WriteAll(STDERR_FILENO, CoreReportLine(line));
     }
   }
-  guard.End();
+  if (reaper.has_value()) reaper->Release();
   HVDLITE_RETURN_IF_ERROR(ended.status());
   const support::ChildEnd& end = *ended;
   HVDLITE_RETURN_IF_ERROR(begun);
@@ -391,39 +374,8 @@ int RunRank(const RankIdentity& identity, const ExecRankOptions& options) {
 
 }  // namespace
 
-std::vector<std::string> ExecRankCommand(const std::string& self,
-                                         const ExecRankOptions& options) {
-  std::vector<std::string> words = {self, "--exec-rank"};
-  const auto add = [&](const char* flag, absl::string_view value) {
-    words.insert(words.end(), {flag, std::string(value)});
-  };
-  add("--map", DomainName(options.plan.domain));
-  if (options.plan.threads.has_value()) {
-    add("--threads", absl::StrCat(*options.plan.threads));
-  }
-  if (options.threads_given) words.emplace_back("--threads-given");
-  add("--comm-core", CommCoreText(options.plan.comm_core));
-  if (options.comm_core_given) words.emplace_back("--comm-core-given");
-  add("--mem", MemoryText(options.plan.memory));
-  if (options.plan.oversubscribe) words.emplace_back("--oversubscribe");
-  add("--openmp", support::OpenMpRuntimeName(options.openmp));
-  if (options.local_size.has_value()) {
-    add("--local-size", absl::StrCat(*options.local_size));
-  }
-  if (options.bound_by_launcher) words.emplace_back("--bound-by-launcher");
-  if (!options.openblas.empty()) add("--openblas", options.openblas);
-  if (!options.output_dir.empty()) add("--output-dir", options.output_dir);
-  if (options.report) words.push_back("--report");
-  if (options.terminal) words.push_back("--terminal");
-  if (options.in_place) words.push_back("--in-place");
-  for (const std::string& setting : options.settings) add("--env", setting);
-  words.emplace_back("--");
-  words.insert(words.end(), options.program.begin(), options.program.end());
-  return words;
-}
-
 int ExecRankMain(const std::vector<std::string>& arguments) {
-  const absl::StatusOr<ExecRankOptions> options = Parse(arguments);
+  const absl::StatusOr<ExecRankOptions> options = ParseExecRank(arguments);
   if (!options.ok()) {
     std::cerr << "hvdliterun --exec-rank: " << options.status().message()
               << "\n";
@@ -437,37 +389,6 @@ int ExecRankMain(const std::vector<std::string>& arguments) {
     return 1;
   }
   return RunRank(*identity, *options);
-}
-
-absl::StatusOr<RankIdentity> IdentityOf(const base::Environment& environment,
-                                        std::optional<int> local_size) {
-  for (const base::LauncherVariables& names : base::AllLauncherVariables()) {
-    const std::optional<int> rank = Number(environment, names.rank);
-    const std::optional<int> local_rank = Number(environment, names.local_rank);
-    if (!rank.has_value() || !local_rank.has_value()) continue;
-    std::optional<int> size = Number(environment, names.local_size);
-    if (!size.has_value() && names.launcher == "SLURM") {
-      size = SlurmLocalSize(environment);
-    }
-    if (!size.has_value()) size = local_size;
-    if (size.has_value() && *local_rank >= *size) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          names.rank, "=", *rank, " is number ", *local_rank, " (",
-          names.local_rank, ", from 0) of its host, which has ", *size,
-          " ranks: the launcher's variables contradict each other; unset those "
-          "of a job around this one"));
-    }
-    return RankIdentity{
-        .rank = *rank, .local_rank = *local_rank, .local_size = size};
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "no launcher says which rank this is (",
-      absl::StrJoin(base::AllLauncherVariables(), ", ",
-                    [](std::string* out, const base::LauncherVariables& names) {
-                      absl::StrAppend(out, names.rank, " with ",
-                                      names.local_rank);
-                    }),
-      "): --exec-rank is for hvdliterun itself"));
 }
 
 std::string LogPath(const std::string& output_dir, int rank) {

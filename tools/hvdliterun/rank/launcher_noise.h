@@ -16,8 +16,8 @@ bool IsNoiseLine(const std::string& line);
 // Takes it out of a stream. Only what is known to be of no use: Open MPI's help
 // texts about ranks that have ended, lines of PMIx, stack traces of UCX and of
 // Open MPI's signal handler, srun's and MPICH's news of tasks that it ends.
-// What a launcher says of hosts that are lost stays, and what MPI and UCX say of
-// errors of their own.
+// What a launcher says of hosts that are lost stays, and what MPI and UCX say
+// of errors of their own.
 class LauncherNoise {
  public:
   using Sink = std::function<void(absl::string_view text)>;

@@ -1,12 +1,17 @@
 #include "tools/hvdliterun/rank/rank_reports.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tools/hvdliterun/rank/json_line.h"
 #include "tools/hvdliterun/rank/launcher_noise.h"
 
 namespace hvdlite::launch {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, host, exit_code, was_told,
+                                   reason, last_lines)
+
 namespace {
 
 // A byte that no text has ("record separator"), and what follows it.
@@ -17,33 +22,6 @@ constexpr absl::string_view kCores = "\x1ehvdlitecores ";
 constexpr size_t kMaxReportBytes = 4000;
 constexpr size_t kReportLineBytes = 1000;
 
-std::string AsJson(const RankFailure& failure) {
-  const nlohmann::json json = {
-      {"rank", failure.rank},      {"host", failure.host},
-      {"code", failure.exit_code}, {"told", failure.was_told},
-      {"reason", failure.reason},  {"lines", failure.last_lines},
-  };
-  // Output need not be valid text.
-  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
-std::optional<RankFailure> FromJson(absl::string_view text) {
-  const nlohmann::json json = nlohmann::json::parse(
-      text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
-  try {
-    return RankFailure{
-        .rank = json.at("rank"),
-        .host = json.at("host"),
-        .exit_code = json.at("code"),
-        .was_told = json.at("told"),
-        .reason = json.at("reason"),
-        .last_lines = json.at("lines").get<std::vector<std::string>>()};
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 std::string ReportLine(const RankFailure& failure) {
@@ -51,11 +29,11 @@ std::string ReportLine(const RankFailure& failure) {
   for (std::string& line : shorter.last_lines) {
     if (line.size() > kReportLineBytes) line.resize(kReportLineBytes);
   }
-  std::string json = AsJson(shorter);
+  std::string json = JsonLine(shorter);
   while (json.size() + kBegin.size() + 1 > kMaxReportBytes &&
          !shorter.last_lines.empty()) {
     shorter.last_lines.erase(shorter.last_lines.begin());
-    json = AsJson(shorter);
+    json = JsonLine(shorter);
   }
   return absl::StrCat(kBegin, json, "\n");
 }
@@ -90,19 +68,19 @@ void RankReports::Take(absl::string_view text) {
       return;
     }
     text.remove_prefix(end + 1);
-    const absl::string_view line = begun_;
+    absl::string_view line = begun_;
     std::optional<RankFailure> failure;
-    if (line.substr(0, kBegin.size()) == kBegin) {
-      failure = FromJson(line.substr(kBegin.size()));
+    if (absl::ConsumePrefix(&line, kBegin)) {
+      failure = FromJsonLine<RankFailure>(line);
     }
     if (failure.has_value() && failure->exit_code == 0) {
       ++successes_;
     } else if (failure.has_value()) {
       failures_.push_back(*std::move(failure));
-    } else if (take_steps_ && line.substr(0, kSteps.size()) == kSteps) {
-      take_steps_(line.substr(kSteps.size()));
-    } else if (take_cores_ && line.substr(0, kCores.size()) == kCores) {
-      take_cores_(line.substr(kCores.size()));
+    } else if (take_steps_ && absl::ConsumePrefix(&line, kSteps)) {
+      take_steps_(line);
+    } else if (take_cores_ && absl::ConsumePrefix(&line, kCores)) {
+      take_cores_(line);
     } else {
       pass_on_(absl::StrCat(begun_, "\n"));
     }

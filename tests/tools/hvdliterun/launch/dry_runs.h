@@ -10,11 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "support/processor.h"
 #include "tests/testing/golden.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
 #include "tools/hvdliterun/launch/dry_run.h"
@@ -23,6 +25,8 @@
 namespace hvdlite::launch {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+inline constexpr char kSelf[] = "/opt/hvdlite/bin/hvdliterun";
 
 struct Place {
   Pairs variables = {};
@@ -55,7 +59,7 @@ inline Surroundings SurroundingsOf(const Place& place) {
           [](const std::string& path) {
             return !absl::StrContains(path, "missing");
           },
-      .machine = [] { return SyntheticMachine("core:4 pu:1"); },
+      .machine = [] { return MachineOf("core:4 pu:1"); },
       .libraries = [place](const std::string& program)
           -> absl::StatusOr<std::vector<support::Library>> {
         if (absl::EndsWith(program, "/script")) {
@@ -78,7 +82,7 @@ inline Surroundings SurroundingsOf(const Place& place) {
                 {"lo", ""}, {"eth0", ""}, {"ib0", "mlx5_0:1"}};
           },
       .memory_policy = place.memory_policy,
-      .self = "/opt/hvdlite/bin/hvdliterun",
+      .self = kSelf,
       .host_name = "login1.cluster",
       .root = place.root};
 }
@@ -106,58 +110,63 @@ inline absl::StatusOr<Job> JobOf(const std::string& line, const Place& place) {
   return MakeJob(*flags, SurroundingsOf(place));
 }
 
-// What --dry-run prints.
-inline std::string TextOf(const std::string& line, const Place& place = {}) {
-  const absl::StatusOr<Job> job = JobOf(line, place);
-  EXPECT_TRUE(job.ok()) << line << ": " << job.status();
-  return job.ok() ? RenderDryRun(*job) : "";
-}
-
-// The command, what no default gives, and the notes, but for one that most jobs
-// have; each line once.
-inline std::string GistOf(const std::string& text) {
-  std::vector<std::string> gist;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    const std::string told(line.substr(0, line.find(" --env ")));
-    if (!(absl::StartsWith(line, "  ") || absl::StartsWith(line, "- ")) ||
-        absl::StartsWith(line, "  local rank ") ||
-        absl::StartsWith(line, "  package ") ||
-        absl::StartsWith(line, "- each node sets OPENBLAS_CORETYPE") ||
-        absl::EndsWith(line, " default") ||
-        absl::EndsWith(line, " cores of the rank") ||
-        std::find(gist.begin(), gist.end(), told) != gist.end()) {
-      continue;
+// The ranks of its hosts: CPUs, xTHREADS, cCPU of a coordinator, and memory
+// that is not local; the OpenMP runtime; the launcher's command, up to what
+// each rank is told; what no default gives of their environment; and the notes,
+// but for one that most jobs have.
+inline std::string GistOf(const Job& job) {
+  using nlohmann::json;
+  const json plan = json::parse(DryRunJson(job));
+  std::string gist;
+  std::vector<std::string> lines;
+  const auto add_variables = [&](const json& environment) {
+    for (const json& one : environment) {
+      const std::string source = one["source"];
+      if (source == "default" || source == "cores of the rank") continue;
+      std::string line = absl::StrCat(std::string(one["name"]), "=",
+                                      std::string(one["value"]), "  ", source);
+      if (!absl::c_linear_search(lines, line)) lines.push_back(std::move(line));
     }
-    gist.push_back(told);
+  };
+  add_variables(plan["environment"]);
+  for (const json& hosts : plan["hosts"]) {
+    const std::vector<std::string> names = hosts["names"];
+    absl::StrAppend(&gist, absl::StrJoin(names, " "), ":",
+                    hosts["planned"].get<bool>() ? "" : " not planned");
+    for (const json& rank : hosts.value("ranks", json::array())) {
+      const json& coordinator = rank["coordinator_cpu"];
+      absl::StrAppend(&gist, " ", support::FormatCpuList(rank["cpus"]), "x",
+                      rank["threads"].get<int>(),
+                      coordinator.is_null() ? "" : "c" + coordinator.dump());
+      if (rank["memory"] != "local") {
+        absl::StrAppend(&gist, "@", std::string(rank["memory"]),
+                        support::FormatCpuList(rank["memory_nodes"]));
+      }
+      add_variables(rank["environment"]);
+    }
+    absl::StrAppend(&gist, "; ");
   }
-  return absl::StrJoin(gist, "\n");
-}
-
-// That this makes a job; the gist of it is a golden text. The job as JSON.
-inline nlohmann::json Plans(const std::string& line, const Place& place = {}) {
-  const absl::StatusOr<Job> job = JobOf(line, place);
-  EXPECT_TRUE(job.ok()) << line << ": " << job.status();
-  if (!job.ok()) return {};
-  testing::ExpectGolden(absl::StrCat(line, "\n", GistOf(RenderDryRun(*job))));
-  return nlohmann::json::parse(DryRunJson(*job));
-}
-
-// That this does not; why is a golden text.
-inline void Refuses(
-    const std::string& line, const Place& place = {},
-    absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
-  const absl::StatusOr<Job> job = JobOf(line, place);
-  EXPECT_EQ(job.status().code(), code) << line << ": " << job.status();
-  testing::ExpectGolden(absl::StrCat(line, ": ", job.status().message()));
-}
-
-// The value that NAME has in an "environment" of a job's JSON; "" for none.
-inline std::string ValueIn(const nlohmann::json& environment,
-                           const std::string& name) {
-  for (const nlohmann::json& variable : environment) {
-    if (variable["name"] == name) return variable["value"];
+  absl::StrAppend(&gist, std::string(plan["openmp"]), "\n");
+  for (const auto& [name, value] : job.launcher_environment) {
+    absl::StrAppend(&gist, ShellCommand({absl::StrCat(name, "=", value)}), " ");
   }
-  return "";
+  absl::StrAppend(&gist, ShellCommand({job.command.begin(),
+                                       absl::c_find(job.command, kSelf)}));
+  for (const std::string& line : lines) absl::StrAppend(&gist, "\n", line);
+  for (const std::string& note :
+       plan["notes"].get<std::vector<std::string>>()) {
+    if (!absl::StartsWith(note, "each node sets OPENBLAS_CORETYPE")) {
+      absl::StrAppend(&gist, "\n- ", note);
+    }
+  }
+  return gist;
+}
+
+// What "hvdliterun LINE" makes there, or why nothing, is a golden text.
+inline void Tells(const std::string& line, const Place& place = {}) {
+  const absl::StatusOr<Job> job = JobOf(line, place);
+  testing::ExpectGolden(absl::StrCat(
+      line, ": ", job.ok() ? GistOf(*job) : job.status().ToString()));
 }
 
 inline const Pairs kSlurm = {

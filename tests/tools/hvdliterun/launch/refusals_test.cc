@@ -10,11 +10,9 @@ namespace hvdlite::launch {
 namespace {
 
 TEST(RefusalTest, FlagsAndTheirValues) {
-  for (const char* number : {"0", "-1", "NaN", "1.5", "''", "99999999999"}) {
-    Refuses(absl::StrCat("-np ", number, " prog"));
-    Refuses(absl::StrCat("--threads ", number, " prog"));
-  }
-  for (const char* line : {"--mapp numa prog",
+  for (const char* line : {"-np 1.5 prog",
+                           "--threads 0 prog",
+                           "--mapp numa prog",
                            "--output-dirr logs prog",
                            "-x A=1 prog",
                            "--bind-to core prog",
@@ -30,22 +28,20 @@ TEST(RefusalTest, FlagsAndTheirValues) {
                            "--ssh-port 65536 prog",
                            "--network-interface eth0,,x prog",
                            "--map numa --map-by ppr:1:numa prog",
+                           "--map-by slot:PE=4 prog",
                            "--hostfile gone prog",
                            "--topology 'two sockets' prog",
                            "--topology /gone.xml prog",
-                           "--launcher lam prog"}) {
-    Refuses(line);
+                           "--launcher lam prog",
+                           "-np 2 --min-np 3 prog",
+                           "-np 4 --max-np 3 prog",
+                           "--max-np 2 --min-np 3 prog",
+                           "--host-discovery x -H a prog",
+                           "--max-restarts -1 prog",
+                           "--grace x prog"}) {
+    Tells(line);
   }
-  Refuses("--topology core:2 prog", {.dry_run = false});
-}
-
-TEST(RefusalTest, MappingsThatOpenMpiWouldNotRead) {
-  for (const char* text :
-       {"core", "ppr:1", "ppr:0:numa", "ppr:x:numa", "ppr:1:l2cache",
-        "ppr:1:numa:pe=0", "ppr:1:numa:pe", "ppr:1:numa:span",
-        "ppr:1:numa:pe=12:x", "slot:PE=4", "''"}) {
-    Refuses(absl::StrCat("--map-by ", text, " prog"));
-  }
+  Tells("--topology core:2 prog", {.dry_run = false});
 }
 
 TEST(RefusalTest, FilesOfFlags) {
@@ -55,40 +51,40 @@ TEST(RefusalTest, FilesOfFlags) {
        {"npp = 3\n", "np = \"x\"\n", "mem = \"x\"\n", "mapp = \"numa\"\n",
         "[run]\nnp = 3\n", "help = true\n"}) {
     std::ofstream(path) << text;
-    Refuses(absl::StrCat("--config-file ", path, " prog"));
+    Tells(absl::StrCat("--config-file ", path, " prog"));
   }
   std::ofstream(path) << "map = \"numa\"\n";
   // This one is none of the file's.
-  Refuses(absl::StrCat("--config-file ", path, " -np x prog"));
+  Tells(absl::StrCat("--config-file ", path, " -np x prog"));
   std::remove(path.c_str());
-  Refuses("--config-file /gone.toml prog");
+  Tells("--config-file /gone.toml prog");
 }
 
 TEST(RefusalTest, Hosts) {
   for (const char* line :
        {"-H h1:0 prog", "-H h1:x prog", "-H :4 prog", "-H h1,,h2 prog",
         "-H h1: prog", "-np 5 -H a:2,b:1 prog", "--hostfile f prog"}) {
-    Refuses(line, {.files = {{"f", "n01 slot=4\n"}}});
+    Tells(line, {.files = {{"f", "n01 slot=4\n"}}});
   }
-  Refuses("--hostfile f prog", {.files = {{"f", "# nobody\n"}}});
+  Tells("--hostfile f prog", {.files = {{"f", "# nobody\n"}}});
 }
 
 TEST(RefusalTest, BatchSystems) {
   for (const char* variable : {"PE_HOSTFILE", "PBS_NODEFILE"}) {
-    Refuses("prog", {.variables = {{variable, "/gone"}}});
-    Refuses("prog",
-            {.variables = {{variable, "/f"}}, .files = {{"/f", "\n \n"}}});
+    Tells("prog", {.variables = {{variable, "/gone"}}});
+    Tells("prog",
+          {.variables = {{variable, "/f"}}, .files = {{"/f", "\n \n"}}});
   }
-  Refuses("prog",
-          {.variables = {{"PE_HOSTFILE", "/f"}}, .files = {{"/f", "n1\n"}}});
-  Refuses("prog", {.variables = {{"PJM_JOBID", "9"},
-                                 {"PJM_NODE", "2"},
-                                 {"PJM_PROC_BY_NODE", "0"}}});
-  Refuses("prog", {.variables = {{"SLURM_JOB_ID", "7"}}});
+  Tells("prog",
+        {.variables = {{"PE_HOSTFILE", "/f"}}, .files = {{"/f", "n1\n"}}});
+  Tells("prog", {.variables = {{"PJM_JOBID", "9"},
+                               {"PJM_NODE", "2"},
+                               {"PJM_PROC_BY_NODE", "0"}}});
+  Tells("prog", {.variables = {{"SLURM_JOB_ID", "7"}}});
   const auto slurm = [](const char* hosts, const char* tasks) {
-    Refuses("prog", {.variables = {{"SLURM_JOB_ID", "7"},
-                                   {"SLURM_JOB_NODELIST", hosts},
-                                   {"SLURM_TASKS_PER_NODE", tasks}}});
+    Tells("prog", {.variables = {{"SLURM_JOB_ID", "7"},
+                                 {"SLURM_JOB_NODELIST", hosts},
+                                 {"SLURM_TASKS_PER_NODE", tasks}}});
   };
   slurm("n[1-3]", "2(x2)");
   slurm("n[3-1]", "2");
@@ -97,32 +93,12 @@ TEST(RefusalTest, BatchSystems) {
 
 TEST(RefusalTest, Plans) {
   const std::string xeon = absl::StrCat("--topology '", kDualXeon6248, "' ");
-  Refuses(xeon + "-np 2 --map socket --comm-core 20 prog");
-  Refuses(xeon + "-np 40 --comm-core 0 prog");
-  Refuses("-np 1 --threads 5 prog");
-  Refuses(
+  Tells(xeon + "-np 2 --map socket --comm-core 20 prog");
+  Tells(xeon + "-np 40 --comm-core 0 prog");
+  Tells("-np 1 --threads 5 prog");
+  Tells(
       "--topology 'pack:1 [numa] [numa] core:2 pu:1' -np 1 --mem bind=0,2 "
       "prog");
-}
-
-TEST(RefusalTest, Launchers) {
-  Refuses("-np 1 prog", {.versions = {}}, absl::StatusCode::kNotFound);
-  Refuses("-np 1 prog", {.versions = {{"mpirun", "LAM 7.1\nmore"}}},
-          absl::StatusCode::kNotFound);
-  Refuses("-np 1 --launcher mpich prog",
-          {.versions = {{"mpirun", "mpirun (Open MPI) 4.1.4\n"},
-                        {"mpiexec", "mpirun (Open MPI) 4.1.4\n"}},
-           .dry_run = false},
-          absl::StatusCode::kNotFound);
-}
-
-TEST(RefusalTest, Restarts) {
-  for (const char* line :
-       {"-np 2 --min-np 3 prog", "-np 4 --max-np 3 prog",
-        "--max-np 2 --min-np 3 prog", "--host-discovery x -H a prog",
-        "--max-restarts -1 prog", "--grace x prog"}) {
-    Refuses(line);
-  }
 }
 
 }  // namespace

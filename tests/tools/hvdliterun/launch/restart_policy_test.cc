@@ -16,10 +16,10 @@ const std::vector<Host> kHosts = {{"a", 2}, {"b", 2}, {"c", 2}};
 
 class RestartPolicyTest : public ::testing::Test {
  protected:
-  static RestartOptions Elastic() {
+  static RestartOptions Ranks(int min_ranks, int max_ranks) {
     return {.max_restarts = 3,
-            .min_ranks = 2,
-            .max_ranks = 6,
+            .min_ranks = min_ranks,
+            .max_ranks = max_ranks,
             .cool_down = absl::Seconds(100),
             .wait = absl::Seconds(60)};
   }
@@ -44,11 +44,9 @@ class RestartPolicyTest : public ::testing::Test {
 };
 
 TEST_F(RestartPolicyTest, TheFirstStartTakesAllHostsUpToMaxRanks) {
-  RestartPolicy all(Elastic());
+  RestartPolicy all(Ranks(2, 6));
   EXPECT_EQ(Start(all).ranks, 6);
-  RestartOptions few = Elastic();
-  few.max_ranks = 3;
-  RestartPolicy policy(few);
+  RestartPolicy policy(Ranks(2, 3));
   const Decision start = Start(policy);
   EXPECT_EQ(start.ranks, 3);
   EXPECT_EQ(start.hosts, kHosts);
@@ -56,7 +54,7 @@ TEST_F(RestartPolicyTest, TheFirstStartTakesAllHostsUpToMaxRanks) {
 
 TEST_F(RestartPolicyTest, SuccessBadInputAndTheUsersStopAreEnds) {
   for (const int exit_code : {0, 2, 74, 85, 143}) {
-    RestartPolicy policy(Elastic());
+    RestartPolicy policy(Ranks(2, 6));
     policy.Ended({.exit_code = exit_code, .told_to_stop = exit_code == 143},
                  now_);
     End(policy, exit_code);
@@ -64,7 +62,7 @@ TEST_F(RestartPolicyTest, SuccessBadInputAndTheUsersStopAreEnds) {
 }
 
 TEST_F(RestartPolicyTest, FailuresAreCountedAndTheLastExitCodeIsTheJobs) {
-  RestartPolicy policy(Elastic());
+  RestartPolicy policy(Ranks(2, 6));
   for (int i = 0; i < 3; ++i) {
     Start(policy);
     policy.Ended({.exit_code = 137}, now_);
@@ -75,7 +73,7 @@ TEST_F(RestartPolicyTest, FailuresAreCountedAndTheLastExitCodeIsTheJobs) {
 }
 
 TEST_F(RestartPolicyTest, AHostThatFailsTwiceInARowIsLeftOutForAWhile) {
-  RestartPolicy policy(Elastic());
+  RestartPolicy policy(Ranks(2, 6));
   policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
   EXPECT_EQ(Start(policy).ranks, 6);
   policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
@@ -87,7 +85,7 @@ TEST_F(RestartPolicyTest, AHostThatFailsTwiceInARowIsLeftOutForAWhile) {
 }
 
 TEST_F(RestartPolicyTest, FailuresOfDifferentHostsSetNoneAside) {
-  RestartPolicy policy(Elastic());
+  RestartPolicy policy(Ranks(2, 6));
   for (const char* host : {"a", "b", "a"}) {
     policy.Ended({.exit_code = 1, .failed_host = host}, now_);
     EXPECT_EQ(Start(policy).ranks, 6);
@@ -95,21 +93,18 @@ TEST_F(RestartPolicyTest, FailuresOfDifferentHostsSetNoneAside) {
 }
 
 TEST_F(RestartPolicyTest, AFailingHostIsTakenWhereTheOthersDoNotSuffice) {
-  RestartOptions fixed = Elastic();
-  fixed.min_ranks = 6;
-  RestartPolicy policy(fixed);
+  RestartPolicy policy(Ranks(6, 6));
   policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
   policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
   EXPECT_EQ(Start(policy).hosts, kHosts);
 }
 
 TEST_F(RestartPolicyTest, ALostHostIsLeftOutAtOnceAndWaitedForIfNeeded) {
-  RestartPolicy elastic(Elastic());
+  RestartPolicy elastic(Ranks(2, 6));
   elastic.Ended({.exit_code = 1, .lost_hosts = {"a"}}, now_);
   EXPECT_EQ(Start(elastic).ranks, 4);
 
-  RestartOptions fixed = Elastic();
-  fixed.min_ranks = 6;
+  RestartOptions fixed = Ranks(6, 6);
   fixed.wait = absl::Seconds(200);
   RestartPolicy policy(fixed);
   policy.Ended({.exit_code = 5, .lost_hosts = {"a"}}, now_);
@@ -122,9 +117,7 @@ TEST_F(RestartPolicyTest, ALostHostIsLeftOutAtOnceAndWaitedForIfNeeded) {
 }
 
 TEST_F(RestartPolicyTest, WaitingHasAnEnd) {
-  RestartOptions fixed = Elastic();
-  fixed.min_ranks = 6;
-  RestartPolicy policy(fixed);
+  RestartPolicy policy(Ranks(6, 6));
   policy.Ended({.exit_code = 5, .lost_hosts = {"a", "b"}}, now_);
   EXPECT_EQ(policy.Next(kHosts, now_).until, now_ + absl::Seconds(60));
   Pass(absl::Seconds(60));
@@ -132,7 +125,7 @@ TEST_F(RestartPolicyTest, WaitingHasAnEnd) {
 }
 
 TEST_F(RestartPolicyTest, WaitingBeforeTheFirstStartEndsWithAFailure) {
-  RestartPolicy policy(Elastic());
+  RestartPolicy policy(Ranks(2, 6));
   EXPECT_EQ(policy.Next({{"a", 1}}, now_).kind, Decision::kWait);
   Pass(absl::Seconds(60));
   const Decision end = policy.Next({{"a", 1}}, now_);
@@ -141,20 +134,19 @@ TEST_F(RestartPolicyTest, WaitingBeforeTheFirstStartEndsWithAFailure) {
 }
 
 TEST_F(RestartPolicyTest, NewHostsAreWantedOnlyWhereMoreRanksMayBe) {
-  RestartPolicy policy(Elastic());
+  RestartPolicy policy(Ranks(2, 6));
   const std::vector<Host> two = {{"a", 2}, {"b", 2}};
   EXPECT_TRUE(policy.WantsOtherHosts(4, two, kHosts, now_));
   EXPECT_FALSE(policy.WantsOtherHosts(6, kHosts, kHosts, now_));
-  RestartOptions full = Elastic();
-  full.max_ranks = 4;
-  EXPECT_FALSE(RestartPolicy(full).WantsOtherHosts(4, two, kHosts, now_));
+  EXPECT_FALSE(
+      RestartPolicy(Ranks(2, 4)).WantsOtherHosts(4, two, kHosts, now_));
   // Hosts that go are left before they do, if enough stay.
   EXPECT_TRUE(policy.WantsOtherHosts(6, kHosts, two, now_));
   EXPECT_FALSE(policy.WantsOtherHosts(4, two, {{"c", 1}}, now_));
 }
 
 TEST_F(RestartPolicyTest, AStopForOtherHostsIsNoFailure) {
-  RestartOptions none = Elastic();
+  RestartOptions none = Ranks(2, 6);
   none.max_restarts = 0;
   RestartPolicy policy(none);
   for (const int exit_code : {85, 143, 138}) {
@@ -167,9 +159,8 @@ TEST_F(RestartPolicyTest, AStopForOtherHostsIsNoFailure) {
 }
 
 TEST_F(RestartPolicyTest, OversubscribedHostsTakeAllRanks) {
-  RestartOptions options = Elastic();
+  RestartOptions options = Ranks(6, 6);
   options.oversubscribe = true;
-  options.min_ranks = 6;
   RestartPolicy policy(options);
   policy.Ended({.exit_code = 1, .lost_hosts = {"a", "b"}}, now_);
   const Decision start = Start(policy);

@@ -45,13 +45,6 @@ std::string TextOf(const absl::StatusOr<Allocation>& allocation) {
                                                      : " unknown");
 }
 
-std::string Dealt(const absl::StatusOr<Allocation>& allocation, int ranks,
-                  bool oversubscribe = false) {
-  EXPECT_TRUE(allocation.ok()) << allocation.status();
-  const auto hosts = DealRanks(*allocation, ranks, oversubscribe);
-  return hosts.ok() ? TextOf(*hosts) : hosts.status().ToString();
-}
-
 std::string Expanded(const char* list) {
   const auto hosts = ExpandHostList(list);
   return hosts.ok() ? absl::StrJoin(*hosts, " ") : hosts.status().ToString();
@@ -201,22 +194,31 @@ TEST(BatchSystemTest, ABoxOfPjmsNodesHasAsManyAsItsSidesMultiplied) {
   }
 }
 
-TEST(DealRanksTest, HostsAreFilledInOrderAndEmptyOnesLeftOut) {
-  EXPECT_EQ(Dealt(AllocationOfHostList("a:2,b:2,c:2"), 3), "a:2 b:1");
-  EXPECT_EQ(Dealt(Detect(kJobs[8].variables), 6), "node0:4 node1:2");
-  EXPECT_EQ(Dealt(Detect({}), 5), "localhost:5");
-}
-
-TEST(DealRanksTest, SlotsThatAreNotKnownAreDealtEvenly) {
-  EXPECT_EQ(Dealt(Detect(kJobs[1].variables), 3), "n1:2 n2:1");
-  EXPECT_EQ(Dealt(Detect(kJobs[2].variables), 4), "n1:2 n2:2");
+TEST(DealRanksTest, HostsAreFilledInOrderOrEvenlyWhereSlotsAreNotKnown) {
+  struct Deal {
+    absl::StatusOr<Allocation> allocation;
+    int ranks;
+    const char* hosts;  // empty ones are left out
+    bool oversubscribe = false;
+  };
   const auto pbs = Detect(kJobs[6].variables, kJobs[6].files);
-  EXPECT_EQ(Dealt(pbs, 2), "n1:1 n2:1");
-  EXPECT_EQ(Dealt(pbs, 4), "n1:2 n2:2");
-}
-
-TEST(DealRanksTest, OversubscriptionDealsTheRestOneEach) {
-  EXPECT_EQ(Dealt(AllocationOfHostList("a:2,b:1"), 6, true), "a:4 b:2");
+  const Deal deals[] = {
+      {AllocationOfHostList("a:2,b:2,c:2"), 3, "a:2 b:1"},
+      {Detect(kJobs[8].variables), 6, "node0:4 node1:2"},
+      {Detect({}), 5, "localhost:5"},
+      {Detect(kJobs[1].variables), 3, "n1:2 n2:1"},
+      {Detect(kJobs[2].variables), 4, "n1:2 n2:2"},
+      {pbs, 2, "n1:1 n2:1"},
+      {pbs, 4, "n1:2 n2:2"},
+      // Oversubscription deals the rest one each.
+      {AllocationOfHostList("a:2,b:1"), 6, "a:4 b:2", true},
+  };
+  for (const auto& [allocation, ranks, hosts, oversubscribe] : deals) {
+    ASSERT_TRUE(allocation.ok()) << allocation.status();
+    const auto dealt = DealRanks(*allocation, ranks, oversubscribe);
+    ASSERT_TRUE(dealt.ok()) << hosts << dealt.status();
+    EXPECT_EQ(TextOf(*dealt), hosts);
+  }
 }
 
 }  // namespace

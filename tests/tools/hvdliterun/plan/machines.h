@@ -16,7 +16,7 @@ inline constexpr char kC48xlarge[] =
     "pack:2 [numa(memory=32000000000)] l3:1 core:9 pu:2(indexes=2*18:18*1)";
 
 inline Machine MachineFrom(const char* description) {
-  absl::StatusOr<Machine> machine = SyntheticMachine(description);
+  absl::StatusOr<Machine> machine = MachineOf(description);
   EXPECT_TRUE(machine.ok()) << machine.status();
   return machine.ok() ? *std::move(machine) : Machine();
 }

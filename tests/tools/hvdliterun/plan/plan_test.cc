@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "support/processor.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
 
@@ -12,7 +12,6 @@ namespace hvdlite::launch {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr CommCore kNone = {.kind = CommCore::Kind::kNone};
@@ -22,14 +21,6 @@ std::vector<RankPlan> Planned(const Machine& machine, int ranks,
   const auto plans = PlanHost(machine, ranks, options);
   EXPECT_TRUE(plans.ok()) << plans.status();
   return plans.value_or(std::vector<RankPlan>(1));
-}
-
-// CPUs of each rank.
-std::vector<std::string> Cpus(const std::vector<RankPlan>& plans) {
-  std::vector<std::string> lists;
-  for (const RankPlan& plan : plans)
-    lists.push_back(support::FormatCpuList(plan.cpus));
-  return lists;
 }
 
 TEST(MachineTest, KnowsPackagesNodesCoresAndThreads) {
@@ -52,97 +43,102 @@ TEST(MachineTest, NodesWithoutCpusAreLeftOut) {
   EXPECT_THAT(one.numa_nodes, ElementsAre(one.cores[0].numa_node));
 }
 
-TEST(MachineTest, DescribesItselfWithItsCaches) {
-  EXPECT_EQ(MachineFrom(kA64fx).Describe(),
-            "1 package, 4 NUMA nodes, 48 cores, 48 hardware threads, 4 L2 of "
-            "8192 KiB");
-}
-
 TEST(MachineTest, ThisOneHasACoreAtLeast) {
   const auto machine = ThisMachine();
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_GE(machine->cores.size(), 1u);
 }
 
-TEST(PlanTest, ARankForEachNumaNodeOfA64fx) {
-  const auto plans = Planned(MachineFrom(kA64fx), 4,
-                             {.domain = Domain::kNuma, .comm_core = kNone});
-  EXPECT_THAT(Cpus(plans), ElementsAre("0-11", "12-23", "24-35", "36-47"));
-  EXPECT_EQ(plans[3].threads, 12);
-  EXPECT_EQ(plans[3].comm_core, std::nullopt);
+// Of each rank: its CPUs, xTHREADS, cCPU of a coordinator that has one, and
+// whether it is oversubscribed.
+std::string TextOf(const Machine& machine, const std::vector<RankPlan>& plans) {
+  return absl::StrJoin(plans, " ", [&](std::string* out, const RankPlan& plan) {
+    const std::optional<int> cpu = CoordinatorCpu(machine, plan);
+    absl::StrAppend(out, support::FormatCpuList(plan.cpus), "x", plan.threads,
+                    cpu.has_value() ? absl::StrCat("c", *cpu) : "",
+                    plan.oversubscribed ? "!" : "");
+  });
 }
 
-TEST(PlanTest, TheCoordinatorTakesTheLastOfEightCoresOrMore) {
-  const Machine machine = MachineFrom(kA64fx);
-  const auto plans = Planned(machine, 4, {.domain = Domain::kNuma});
-  EXPECT_EQ(plans[1].threads, 11);
-  EXPECT_EQ(CoordinatorCpu(machine, plans[1]), 23);
-  // It may use the coordinator's core; its OpenMP threads do not.
-  EXPECT_EQ(support::FormatCpuList(plans[1].cpus), "12-23");
-  EXPECT_THAT(OpenMpPlaces(machine, plans[1]), HasSubstr("{21},{22}"));
-  EXPECT_THAT(OpenMpPlaces(machine, plans[1]),
-              ::testing::Not(HasSubstr("{23}")));
-
-  EXPECT_EQ(CoordinatorCpu(machine, Planned(machine, 1, {})[0]), 11)
-      << "on the first NUMA node, as hvdlite itself would choose";
-  const Machine small = MachineFrom("core:7 pu:1");
-  EXPECT_EQ(Planned(small, 1, {})[0].threads, 7);
-  const Machine large = MachineFrom("core:8 pu:1");
-  EXPECT_EQ(Planned(large, 1, {})[0].threads, 7);
+TEST(PlanTest, RanksGetTheirShareOfTheMachine) {
+  constexpr CommCore kFirst = {.kind = CommCore::Kind::kNumber, .number = 0};
+  struct Case {
+    const char* machine;
+    int ranks;
+    PlanOptions options;
+    const char* plans;
+  };
+  const Case cases[] = {
+      {kA64fx,
+       4,
+       {.domain = Domain::kNuma, .comm_core = kNone},
+       "0-11x12 12-23x12 24-35x12 36-47x12"},
+      // The coordinator takes the last of eight cores or more; the process may
+      // use it.
+      {kA64fx,
+       4,
+       {.domain = Domain::kNuma},
+       "0-11x11c11 12-23x11c23 24-35x11c35 36-47x11c47"},
+      // On the first NUMA node, as hvdlite itself would choose.
+      {kA64fx, 1, {}, "0-47x47c11"},
+      {"core:7 pu:1", 1, {}, "0-6x7"},
+      {"core:8 pu:1", 1, {}, "0-7x7c7"},
+      // Or one that --threads leaves, or that is named.
+      {"core:4 pu:1", 1, {.threads = 3}, "0-3x3c3"},
+      {"core:4 pu:1", 1, {.threads = 4}, "0-3x4"},
+      {kDualXeon6248,
+       2,
+       {.domain = Domain::kSocket, .comm_core = kFirst},
+       "0-19x19c0 20-39x19c20"},
+      // Hyperthreads belong to their cores, which are counted.
+      {kC48xlarge,
+       2,
+       {.domain = Domain::kSocket},
+       "0-8,18-26x8c8 9-17,27-35x8c17"},
+      {kDualXeon6248,
+       4,
+       {.domain = Domain::kSocket},
+       "0-9x9c9 10-19x9c19 20-29x9c29 30-39x9c39"},
+      // Three ranks work in step: none gets more cores than the others.
+      {kDualXeon6248,
+       3,
+       {.domain = Domain::kSocket},
+       "0-9x9c9 10-19x9c19 20-29x9c29"},
+      {kDualXeon6248, 2, {}, "0-19x19c19 20-39x19c39"},
+      {kDualXeon6248, 2, {.domain = Domain::kCore}, "0x1 1x1"},
+      {"core:2 pu:1", 3, {.oversubscribe = true}, "0-1x1! 0-1x1! 0-1x1!"},
+      {"core:2 pu:1", 1, {.threads = 3, .oversubscribe = true}, "0-1x3!"},
+      {"core:2 pu:1", 2, {.oversubscribe = true}, "0x1 1x1"},
+  };
+  for (const auto& [description, ranks, options, plans] : cases) {
+    const Machine machine = MachineFrom(description);
+    EXPECT_EQ(TextOf(machine, Planned(machine, ranks, options)), plans)
+        << ranks << " ranks on " << description;
+  }
 }
 
-TEST(PlanTest, ACoreThatThreadsLeaveIsTheCoordinators) {
-  const Machine machine = MachineFrom("core:4 pu:1");
-  const auto plans = Planned(machine, 1, {.threads = 3});
-  EXPECT_EQ(plans[0].threads, 3);
-  EXPECT_EQ(CoordinatorCpu(machine, plans[0]), 3);
-  EXPECT_EQ(CoordinatorCpu(machine, Planned(machine, 1, {.threads = 4})[0]),
-            std::nullopt);
-}
-
-TEST(PlanTest, TheCoordinatorsCoreCanBeNamed) {
-  const Machine machine = MachineFrom(kDualXeon6248);
-  const auto plans =
-      Planned(machine, 2,
-              {.domain = Domain::kSocket,
-               .comm_core = {.kind = CommCore::Kind::kNumber, .number = 0}});
-  EXPECT_EQ(CoordinatorCpu(machine, plans[0]), 0);
-  EXPECT_EQ(CoordinatorCpu(machine, plans[1]), 20);
-  EXPECT_EQ(plans[1].threads, 19);
-}
-
-TEST(PlanTest, HyperthreadsBelongToTheirCores) {
-  const Machine machine = MachineFrom(kC48xlarge);
-  const auto plans = Planned(machine, 2, {.domain = Domain::kSocket});
-  EXPECT_THAT(Cpus(plans), ElementsAre("0-8,18-26", "9-17,27-35"));
-  EXPECT_EQ(plans[0].threads, 8);  // cores, and one for the coordinator
-  EXPECT_EQ(OpenMpPlaces(machine, plans[1]),
-            "{9,27},{10,28},{11,29},{12,30},{13,31},{14,32},{15,33},{16,34}");
-}
-
-TEST(PlanTest, ThreadsBetweenCoresAndCpusLeaveNoCoreIdle) {
-  const Machine machine = MachineFrom("core:4 pu:4");
-  const auto plans = Planned(machine, 1, {.threads = 8, .comm_core = kNone});
-  EXPECT_EQ(OpenMpPlaces(machine, plans[0]),
-            "{0,1,2,3},{4,5,6,7},{8,9,10,11},{12,13,14,15}");
-}
-
-TEST(PlanTest, AsManyThreadsAsCpusGetAHyperthreadEach) {
-  const Machine machine = MachineFrom("core:2 pu:2");
-  const auto plans = Planned(machine, 1, {.threads = 4, .comm_core = kNone});
-  EXPECT_EQ(OpenMpPlaces(machine, plans[0]), "{0},{1},{2},{3}");
-}
-
-TEST(PlanTest, RanksOfADomainShareItEvenly) {
-  const Machine machine = MachineFrom(kDualXeon6248);
-  EXPECT_THAT(Cpus(Planned(machine, 4, {.domain = Domain::kSocket})),
-              ElementsAre("0-9", "10-19", "20-29", "30-39"));
-  // Three ranks work in step: none gets more cores than the others.
-  EXPECT_THAT(Cpus(Planned(machine, 3, {.domain = Domain::kSocket})),
-              ElementsAre("0-9", "10-19", "20-29"));
-  EXPECT_THAT(Cpus(Planned(machine, 2, {})), ElementsAre("0-19", "20-39"));
-  EXPECT_THAT(Cpus(Planned(machine, 2, {.domain = Domain::kCore})),
-              ElementsAre("0", "1"));
+TEST(PlanTest, PlacesAreComputingCoresOrTheirHyperthreads) {
+  struct Case {
+    const char* machine;
+    std::optional<int> threads;
+    CommCore comm_core;
+    const char* places;
+  };
+  constexpr Case kCases[] = {
+      // Not the coordinator's.
+      {"core:8 pu:2", {}, {}, "{0,1},{2,3},{4,5},{6,7},{8,9},{10,11},{12,13}"},
+      // Threads between cores and CPUs leave no core idle.
+      {"core:4 pu:4", 8, kNone,
+       "{0,1,2,3},{4,5,6,7},{8,9,10,11},{12,13,14,15}"},
+      {"core:2 pu:2", 4, kNone, "{0},{1},{2},{3}"},
+  };
+  for (const auto& [description, threads, comm_core, places] : kCases) {
+    const Machine machine = MachineFrom(description);
+    EXPECT_EQ(OpenMpPlaces(machine, Planned(machine, 1,
+                                            {.threads = threads,
+                                             .comm_core = comm_core})[0]),
+              places);
+  }
 }
 
 TEST(PlanTest, MemoryNodesFollowThePolicy) {
@@ -169,17 +165,6 @@ TEST(PlanTest, MemoryMayComeFromNodesWithoutCpusAndNotFromOnesThatAreNotThere) {
   EXPECT_THAT(
       Planned(machine, 1, {.memory = *ParseMemory("bind=1")})[0].memory_nodes,
       ElementsAre(1));
-}
-
-TEST(PlanTest, OversubscriptionIsRefusedOrMarked) {
-  const Machine machine = MachineFrom("core:2 pu:1");
-  const auto plans = Planned(machine, 3, {.oversubscribe = true});
-  EXPECT_THAT(Cpus(plans), ElementsAre("0-1", "0-1", "0-1"));
-  EXPECT_EQ(plans[0].threads, 1);
-  EXPECT_TRUE(plans[0].oversubscribed);
-  EXPECT_TRUE(Planned(machine, 1, {.threads = 3, .oversubscribe = true})[0]
-                  .oversubscribed);
-  EXPECT_FALSE(Planned(machine, 2, {.oversubscribe = true})[0].oversubscribed);
 }
 
 TEST(NamesTest, AreReadAsTheyAreWritten) {

@@ -11,7 +11,6 @@ namespace hvdlite::launch {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -23,30 +22,32 @@ RankPlan PlanOn(std::vector<int> cpus) {
   return plan;
 }
 
-std::string Difference(const std::vector<ThreadCpus>& threads, bool free) {
-  return DifferenceFromPlan(threads, PlanOn({2, 3}), kProgram, free);
-}
-
-TEST(DifferenceTest, ThreadsInsideThePlanAreAsTheyShouldBe) {
-  EXPECT_EQ(Difference({{kProgram, 100, {2, 3}}, {kProgram, 101, {3}}}, false),
-            "");
-  EXPECT_EQ(Difference({{kProgram, 100, {2}}}, false), "")
-      << "an OpenMP runtime pins the first thread to its place";
-  EXPECT_EQ(Difference({}, true), "") << "it has ended";
-}
-
-TEST(DifferenceTest, AThreadBesideTheRanksCpusIsNamed) {
-  EXPECT_EQ(
-      Difference({{kProgram, 100, {2, 3}}, {200, 201, {0, 1, 2, 3}}}, false),
-      "thread 201 of process 200 runs on the CPUs 0-3 instead of 2-3");
-}
-
-TEST(DifferenceTest, ThreadsThatNobodyPinsHaveAllCpus) {
-  EXPECT_THAT(Difference({{kProgram, 100, {2}}, {kProgram, 101, {2}}}, true),
-              HasSubstr("on the CPUs 2 alone, and not on all of 2-3"));
-  EXPECT_EQ(Difference({{kProgram, 100, {2}}, {kProgram, 101, {3}}}, true), "");
-  EXPECT_EQ(Difference({{kProgram, 100, {2, 3}}, {200, 200, {2}}}, true), "")
-      << "a child's own business";
+TEST(DifferenceTest, ThreadsHaveTheCpusOfTheRankAndNoOthers) {
+  struct Case {
+    std::vector<ThreadCpus> threads;
+    bool free = false;  // nothing was asked to pin them
+    std::string difference = "";
+  };
+  for (const auto& [threads, free, difference] : {
+           Case{{{kProgram, 100, {2, 3}}, {kProgram, 101, {3}}}},
+           // An OpenMP runtime pins the first thread to its place.
+           Case{{{kProgram, 100, {2}}}},
+           Case{{{kProgram, 100, {2, 3}}, {200, 201, {0, 1, 2, 3}}},
+                false,
+                "thread 201 of process 200 runs on the CPUs 0-3 instead of "
+                "2-3"},
+           Case{{}, true},  // it has ended
+           Case{{{kProgram, 100, {2}}, {kProgram, 101, {2}}},
+                true,
+                "the program's threads run on the CPUs 2 alone, and not on all "
+                "of 2-3"},
+           Case{{{kProgram, 100, {2}}, {kProgram, 101, {3}}}, true},
+           // A child's own business.
+           Case{{{kProgram, 100, {2, 3}}, {200, 200, {2}}}, true},
+       }) {
+    EXPECT_EQ(DifferenceFromPlan(threads, PlanOn({2, 3}), kProgram, free),
+              difference);
+  }
 }
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -63,88 +64,61 @@ TEST(ThreadsAreFreeTest, UnlessTheOpenMpRuntimePinsThem) {
       Of({{"OMP_PROC_BIND", "false"}, {"KMP_AFFINITY", "compact"}})));
 }
 
-std::string HowToStop(const Pairs& variables, const std::string& own = "") {
-  return HowToStopBinding(Of(variables), PlanOn({2, 3}), own);
-}
-
 TEST(HowToStopBindingTest, NamesTheVariableThatTurnsItOff) {
-  EXPECT_THAT(HowToStop({{"MV2_ENABLE_AFFINITY", "1"}}),
-              HasSubstr("set MV2_ENABLE_AFFINITY=0"));
-  EXPECT_THAT(
-      HowToStop({{"MV2_ENABLE_AFFINITY", "0"}, {"GOMP_CPU_AFFINITY", "0-1"}},
-                "GOMP_CPU_AFFINITY"),
-      HasSubstr("unset GOMP_CPU_AFFINITY"));
-  EXPECT_THAT(HowToStop({{"HVDLITE_COORDINATOR_CORE", "1"}}),
-              HasSubstr("HVDLITE_COORDINATOR_CORE=1 binds"));
-}
-
-TEST(HowToStopBindingTest, WhatBindsNothingIsNotNamed) {
-  for (const char* off : {"0", "off", "No", "disable"}) {
-    EXPECT_THAT(
-        HowToStop({{"MV2_ENABLE_AFFINITY", off},
-                   {"I_MPI_PIN", off},
-                   {"HVDLITE_COORDINATOR_CORE", "2"}}),
-        HasSubstr("OMPI_MCA_hwloc_base_binding_policy=none (Open MPI)"));
+  struct Case {
+    Pairs variables;
+    std::string own;  // arranges the OpenMP runtime's threads
+    std::string told = "something else binds it";
+  };
+  for (const auto& [variables, own, told] : {
+           Case{{{"MV2_ENABLE_AFFINITY", "1"}}, "", "MV2_ENABLE_AFFINITY=1"},
+           Case{{{"MV2_ENABLE_AFFINITY", "0"}, {"GOMP_CPU_AFFINITY", "0-1"}},
+                "GOMP_CPU_AFFINITY",
+                "GOMP_CPU_AFFINITY=0-1"},
+           Case{{{"HVDLITE_COORDINATOR_CORE", "1"}},
+                "",
+                "HVDLITE_COORDINATOR_CORE=1"},
+           Case{{{"HVDLITE_COORDINATOR_CORE", "none"}}, ""},
+           Case{{{"HVDLITE_COORDINATOR_CORE", "2"}, {"I_MPI_PIN", "0"}}, ""},
+           Case{{{"MV2_ENABLE_AFFINITY", "off"}, {"I_MPI_PIN", "No"}}, ""},
+           Case{{{"MV2_ENABLE_AFFINITY", "disable"}}, ""},
+           Case{{{"KMP_AFFINITY", "disabled"}}, "KMP_AFFINITY"},
+       }) {
+    EXPECT_THAT(HowToStopBinding(Of(variables), PlanOn({2, 3}), own),
+                ::testing::StartsWith(told));
   }
-  EXPECT_THAT(HowToStop({{"KMP_AFFINITY", "disabled"}}, "KMP_AFFINITY"),
-              HasSubstr("something else"));
-  EXPECT_THAT(HowToStop({{"HVDLITE_COORDINATOR_CORE", "none"}}),
-              HasSubstr("something else"));
 }
 
-// What a watch reports when looks number `first_difference` to
-// `last_difference` differ.
+// The seconds at which a watch of a rank looks, and tells of a difference that
+// is there from second `first` to second `last`.
 struct Watched {
-  std::vector<absl::Duration> pauses;
-  std::vector<absl::Duration> reports;
-  int looks = 0;
+  std::vector<int> looks;
+  std::vector<int> told;
 };
 
-Watched Watch(int first_difference, int pauses_until_the_end,
-              int last_difference = 99) {
+Watched Watch(int first, int last) {
   Watched watched;
-  WatchBinding(
-      {.pause =
-           [&](absl::Duration pause) {
-             watched.pauses.push_back(pause);
-             return static_cast<int>(watched.pauses.size()) <=
-                    pauses_until_the_end;
-           },
-       .look = [&]() -> std::string {
-         ++watched.looks;
-         const bool differs = watched.looks >= first_difference &&
-                              watched.looks <= last_difference;
-         return differs ? "elsewhere" : "";
-       },
-       .report =
-           [&](absl::Duration since_start, const std::string& difference) {
-             EXPECT_EQ(difference, "elsewhere");
-             watched.reports.push_back(since_start);
-           }});
+  BindingWatch watch;
+  for (int second = 0; second < 100; ++second) {
+    const auto look = [&]() -> std::string {
+      watched.looks.push_back(second);
+      return second >= first && second <= last ? "elsewhere" : "";
+    };
+    if (watch.Look(absl::Seconds(second), look) == "elsewhere") {
+      watched.told.push_back(second);
+    }
+  }
   return watched;
 }
 
-TEST(WatchTest, LooksFourTimesAndReportsTheFirstDifference) {
-  const Watched quiet = Watch(9, 9);
-  EXPECT_THAT(quiet.pauses, ElementsAre(absl::ZeroDuration(), absl::Seconds(2),
-                                        absl::Seconds(8), absl::Seconds(50)));
-  EXPECT_EQ(quiet.looks, 4);
-  EXPECT_THAT(quiet.reports, IsEmpty());
-  EXPECT_THAT(Watch(1, 9).reports, ElementsAre(absl::Seconds(1)));
-  EXPECT_THAT(Watch(3, 9).reports, ElementsAre(absl::Seconds(11)));
-}
-
-TEST(WatchTest, WhatIsOverASecondLaterIsNotReported) {
-  const Watched passing = Watch(2, 9, /*last_difference=*/2);
-  EXPECT_THAT(passing.pauses, ElementsAre(absl::ZeroDuration(),
-                                          absl::Seconds(2), absl::Seconds(1),
-                                          absl::Seconds(7), absl::Seconds(50)));
-  EXPECT_THAT(passing.reports, IsEmpty());
-}
-
-TEST(WatchTest, EndsWithTheRank) {
-  EXPECT_EQ(Watch(1, 0).looks, 0);
-  EXPECT_EQ(Watch(9, 1).looks, 1);
+TEST(WatchTest, LooksFourTimesAndTellsTheFirstDifferenceThatStays) {
+  EXPECT_THAT(Watch(100, 100).looks, ElementsAre(0, 2, 10, 60));
+  EXPECT_THAT(Watch(100, 100).told, IsEmpty());
+  EXPECT_THAT(Watch(0, 99).told, ElementsAre(1));
+  EXPECT_THAT(Watch(0, 99).looks, ElementsAre(0, 1));
+  EXPECT_THAT(Watch(3, 99).told, ElementsAre(11));
+  EXPECT_THAT(Watch(2, 2).told, IsEmpty());
+  EXPECT_THAT(Watch(2, 2).looks, ElementsAre(0, 2, 3, 10, 60));
 }
 
 TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {

@@ -1,16 +1,15 @@
 #include "tools/hvdliterun/rank/launcher_noise.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace hvdlite::launch {
 namespace {
-
-using ::testing::IsEmpty;
 
 const std::string kRule = std::string(74, '-') + "\n";
 
@@ -22,6 +21,15 @@ const std::string kOpenMpi =
 
 class LauncherNoiseTest : public ::testing::Test {
  protected:
+  // What becomes of `text` once a rank has failed.
+  void Take(const std::string& text, bool ends = true) {
+    noise_.Begin();
+    // In pieces.
+    noise_.Take(text.substr(0, 100));
+    noise_.Take(text.substr(std::min<size_t>(100, text.size())));
+    if (ends) noise_.End();
+  }
+
   std::string passed_;
   std::string left_out_;
   LauncherNoise noise_{
@@ -33,34 +41,15 @@ TEST_F(LauncherNoiseTest, NothingIsLeftOutBeforeARankHasFailed) {
   noise_.Take(kOpenMpi);
   noise_.Take("step 3\r");  // at once
   EXPECT_EQ(passed_, kOpenMpi + "step 3\r");
-  noise_.Begin();
-  noise_.End();
-  EXPECT_THAT(left_out_, IsEmpty());
+  Take("");
+  EXPECT_EQ(left_out_, "");
 }
 
 TEST_F(LauncherNoiseTest, HelpTextsAboutEndedRanksAreLeftOut) {
-  noise_.Begin();
-  noise_.Take("before\n");
-  // In pieces.
-  noise_.Take(kOpenMpi.substr(0, 100));
-  noise_.Take(kOpenMpi.substr(100));
-  noise_.Take("after\n");
+  Take("before\n" + kOpenMpi + "after\n");
   EXPECT_EQ(passed_, "before\nafter\n");
   EXPECT_EQ(left_out_, kOpenMpi);
   EXPECT_EQ(noise_.lines_left_out(), 4);
-}
-
-TEST_F(LauncherNoiseTest, AHostThatIsLostIsNoNoise) {
-  const std::string lost =
-      kRule +
-      "ORTE has lost communication with a remote daemon.\n\n"
-      "  HNP daemon   : [[1,0],0] on node n01\n"
-      "  Remote daemon: [[1,0],1] on node n02\n" +
-      kRule;
-  noise_.Begin();
-  noise_.Take(lost + "x\n");
-  EXPECT_EQ(passed_, lost + "x\n");
-  EXPECT_THAT(left_out_, IsEmpty());
 }
 
 TEST_F(LauncherNoiseTest, TracesAndNewsOfEndedTasksAreLeftOut) {
@@ -85,14 +74,18 @@ TEST_F(LauncherNoiseTest, TracesAndNewsOfEndedTasksAreLeftOut) {
       "srun: error: n02: task 1: Exited with exit code 6\n"
       "slurmstepd: error: *** STEP 7.0 ON n01 CANCELLED AT 2026-11-25T02:31:54 "
       "***\n";
-  noise_.Begin();
-  noise_.Take(noise);
+  Take(noise);
   EXPECT_EQ(left_out_, noise);
-  EXPECT_THAT(passed_, IsEmpty());
+  EXPECT_EQ(passed_, "");
 }
 
-TEST_F(LauncherNoiseTest, WhatRanksSayIsPassedOn) {
+TEST_F(LauncherNoiseTest, WhatRanksSayAndHostsThatAreLostArePassedOn) {
   const std::string said =
+      kRule +
+      "ORTE has lost communication with a remote daemon.\n\n"
+      "  HNP daemon   : [[1,0],0] on node n01\n"
+      "  Remote daemon: [[1,0],1] on node n02\n" +
+      kRule +
       "[2026-11-25 02:31:54.123 n01 rank 3 pid 4711 hvdlite warning] text\n"
       "[W Module.cpp:1] a warning of LibTorch\n"
       "[trainer.cc:88] *** Check failed: loss < 10 ***\n"
@@ -105,16 +98,13 @@ TEST_F(LauncherNoiseTest, WhatRanksSayIsPassedOn) {
       "slurmstepd: error: *** STEP 7.0 ON n01 CANCELLED AT 2026-11-25T02:31:54 "
       "DUE TO TIME LIMIT ***\n"
       "no end";
-  noise_.Begin();
-  noise_.Take(said);
-  noise_.End();
+  Take(said);
   EXPECT_EQ(passed_, said);
-  EXPECT_THAT(left_out_, IsEmpty());
+  EXPECT_EQ(left_out_, "");
 }
 
 TEST_F(LauncherNoiseTest, WhatOthersSayWithinABacktraceIsPassedOn) {
-  noise_.Begin();
-  noise_.Take(
+  Take(
       "==== backtrace (tid:   4711) ====\n"
       " 0 0x000000000003c050 __sigaction()  ???:0\n"
       "terminate called after throwing an instance of 'c10::Error'\n"
@@ -127,27 +117,19 @@ TEST_F(LauncherNoiseTest, WhatOthersSayWithinABacktraceIsPassedOn) {
   EXPECT_EQ(noise_.lines_left_out(), 4);
 }
 
-TEST_F(LauncherNoiseTest, WhatHasNoEndOfALineIsNotHeldForEver) {
-  noise_.Begin();
-  const std::string text(100'000, 'x');
-  noise_.Take(text);
-  EXPECT_EQ(passed_, text);
-}
-
-TEST_F(LauncherNoiseTest, ATableThatHasNoEndIsPassedOn) {
-  noise_.Begin();
-  noise_.Take(kRule + "a table of the program\n");
-  EXPECT_THAT(passed_, IsEmpty());
+TEST_F(LauncherNoiseTest, NothingIsHeldForEver) {
+  const std::string line(100'000, 'x');
+  std::string lines = kRule;
+  for (int i = 0; i < 200; ++i) absl::StrAppend(&lines, "line ", i, "\n");
+  for (const std::string& text : {line, lines}) {
+    Take(text, /*ends=*/false);
+    EXPECT_EQ(std::exchange(passed_, ""), text);
+  }
+  // A table that has no end.
+  Take(kRule + "a table of the program\n", /*ends=*/false);
+  EXPECT_EQ(passed_, "");
   noise_.End();
   EXPECT_EQ(passed_, kRule + "a table of the program\n");
-}
-
-TEST_F(LauncherNoiseTest, LinesAreNotHeldForEver) {
-  std::string text = kRule;
-  for (int i = 0; i < 200; ++i) absl::StrAppend(&text, "line ", i, "\n");
-  noise_.Begin();
-  noise_.Take(text);
-  EXPECT_EQ(passed_, text);
 }
 
 }  // namespace

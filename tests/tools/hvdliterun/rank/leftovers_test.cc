@@ -23,17 +23,27 @@ class LeftoversTest : public ::testing::Test {
     }
   }
 
-  std::string Segment(const std::string& job, unsigned user = geteuid()) {
-    const std::string path = absl::StrCat(
-        places_.shared_memory, "/vader_segment.my.host.", user, ".", job, ".0");
+  // A file in shared memory, with the user's id between the two parts.
+  std::string Memory(const std::string& name, const std::string& rest,
+                     unsigned user = geteuid()) {
+    const std::string path =
+        absl::StrCat(places_.shared_memory, "/", name, user, rest);
     std::ofstream(path) << "memory";
     return path;
   }
-  std::string Session(int launcher, unsigned user = geteuid()) {
-    const std::string path = absl::StrCat(places_.temporary, "/ompi.my.host.",
-                                          user, "/pid.", launcher, "/0");
+  std::string Segment(const std::string& job, unsigned user = geteuid()) {
+    return Memory("vader_segment.my.host.", "." + job + ".0", user);
+  }
+  // A folder of a session, likewise.
+  std::string Folder(const std::string& name, const std::string& rest,
+                     unsigned user = geteuid()) {
+    const std::string path =
+        absl::StrCat(places_.temporary, "/", name, user, rest);
     std::filesystem::create_directories(path);
     return path;
+  }
+  std::string Session(int launcher, unsigned user = geteuid()) {
+    return Folder("ompi.my.host.", absl::StrCat("/pid.", launcher, "/0"), user);
   }
   void AddProcess(int id, const std::string& maps) {
     const std::string folder = absl::StrCat(places_.processes, "/", id);
@@ -63,18 +73,10 @@ TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
 }
 
 TEST_F(LeftoversTest, WhatOpenMpi5LeavesGoes) {
-  const std::string segment = absl::StrCat(
-      places_.shared_memory, "/sm_segment.my.host.", geteuid(), ".1.0");
-  std::ofstream(segment) << "memory";
-  const auto session = [this](const std::string& name) {
-    std::string path = absl::StrCat(places_.temporary, "/", name, "/0");
-    std::filesystem::create_directories(path);
-    return path;
-  };
-  const std::string dead = session(absl::StrCat("prterun.my.17.", geteuid()));
-  const std::string alive = session(absl::StrCat("prterun.my.12.", geteuid()));
-  const std::string of_others =
-      session(absl::StrCat("prterun.my.17.", geteuid() + 1));
+  const std::string segment = Memory("sm_segment.my.host.", ".1.0");
+  const std::string dead = Folder("prterun.my.17.", "/0");
+  const std::string alive = Folder("prterun.my.12.", "/0");
+  const std::string of_others = Folder("prterun.my.17.", "/0", geteuid() + 1);
   AddProcess(12, "");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 2);
   EXPECT_FALSE(Exists(segment));
@@ -84,12 +86,8 @@ TEST_F(LeftoversTest, WhatOpenMpi5LeavesGoes) {
 }
 
 TEST_F(LeftoversTest, TheHostMayBeNamedWithoutItsDomain) {
-  const std::string segment = absl::StrCat(
-      places_.shared_memory, "/vader_segment.my.", geteuid(), ".1.0");
-  std::ofstream(segment) << "memory";
-  const std::string session =
-      absl::StrCat(places_.temporary, "/ompi.my.", geteuid(), "/pid.7/0");
-  std::filesystem::create_directories(session);
+  const std::string segment = Memory("vader_segment.my.", ".1.0");
+  const std::string session = Folder("ompi.my.", "/pid.7/0");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 2);
   EXPECT_FALSE(Exists(segment));
   EXPECT_FALSE(Exists(session));
@@ -133,22 +131,18 @@ TEST_F(LeftoversTest, SessionsOfAJobThatHasEndedGoAtOnce) {
   const std::string ended = Session(17);
   const std::string other = Session(12);
   const std::string of_others = Session(17, geteuid() + 1);
-  const std::string prte =
-      absl::StrCat(places_.temporary, "/prte.my.", geteuid());
-  std::filesystem::create_directories(prte + "/dvm.17/job");
-  std::filesystem::create_directories(prte + "/dvm.12/job");
-  const std::string top =
-      absl::StrCat(places_.temporary, "/prterun.my.17.", geteuid());
-  std::filesystem::create_directories(top + "/1");
+  const std::string dvm = Folder("prte.my.", "/dvm.17");
+  const std::string other_dvm = Folder("prte.my.", "/dvm.12");
+  const std::string top = Folder("prterun.my.17.", "");
   AddProcess(18, "");
   EXPECT_EQ(RemoveSessionsOf(18, places_), 0);
   EXPECT_EQ(RemoveSessionsOf(17, places_), 3);
   EXPECT_FALSE(Exists(ended));
-  EXPECT_FALSE(Exists(prte + "/dvm.17"));
+  EXPECT_FALSE(Exists(dvm));
   EXPECT_FALSE(Exists(top));
   EXPECT_TRUE(Exists(other));
   EXPECT_TRUE(Exists(of_others));
-  EXPECT_TRUE(Exists(prte + "/dvm.12/job"));
+  EXPECT_TRUE(Exists(other_dvm));
   EXPECT_EQ(RemoveSessionsOf(17, places_), 0);
 }
 

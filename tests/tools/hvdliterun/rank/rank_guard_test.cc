@@ -1,68 +1,102 @@
 #include "tools/hvdliterun/rank/rank_guard.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <latch>
+#include <functional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
-#include "base/environment.h"
 #include "support/process.h"
-#include "support/processor.h"
 #include "tests/testing/fakes/machine_files.h"
 
 namespace hvdlite::launch {
 namespace {
 
-// A program that runs until its input ends, in a group of its own.
-class RankGuardTest : public ::testing::Test {
- protected:
-  RankGuardTest() {
-    base::Pipe input = base::MakePipe().value();
-    program_ = support::StartProcess({.command = {"cat"},
-                                      .environment = {},
-                                      .input = input.reader.get(),
-                                      .own_group = true})
-                   .value();
-    input_ = std::move(input.writer);
-    plan_.cpus = support::AllowedCpus();
-  }
-  ~RankGuardTest() override {
-    input_ = base::Descriptor();
-    EXPECT_EQ(support::WaitForExit(program_), 0);  // nobody has killed it
-  }
+using base::Pipe;
 
-  RankPlan plan_;
-  const Variables variables_{base::FakeEnvironment({})};
-  std::string complaints_;
-  pid_t program_ = -1;
-  base::Descriptor input_;
-};
-
-TEST_F(RankGuardTest, EndsAtOnceWithTheProgram) {
-  RankGuard guard(plan_, variables_, "", [this](absl::string_view text) {
-    complaints_.append(text.data(), text.size());
-  });
-  ASSERT_TRUE(guard.Begin(program_, std::nullopt).ok());
-  guard.End();
-  EXPECT_EQ(complaints_, "");
+pid_t Fork(const std::function<void()>& body) {
+  const pid_t process = fork();
+  EXPECT_GE(process, 0);
+  if (process == 0) {
+    body();
+    _exit(0);
+  }
+  return process;
 }
 
-TEST_F(RankGuardTest, AProgramOnOtherCpusIsTold) {
-  plan_.cpus = {plan_.cpus.back() + 1};
-  std::latch told(1);
-  RankGuard guard(plan_, variables_, "", [&](absl::string_view text) {
-    complaints_.append(text.data(), text.size());
-    told.count_down();
+void PauseForEver() {
+  while (true) pause();
+}
+
+int StatusOf(pid_t process) {
+  int status = 0;
+  EXPECT_EQ(waitpid(process, &status, 0), process);
+  return status;
+}
+
+void ReadLines(const Pipe& pipe, int lines) {
+  char byte = 0;
+  while (lines > 0 && read(pipe.reader.get(), &byte, 1) == 1) {
+    if (byte == '\n') --lines;
+  }
+  EXPECT_EQ(lines, 0);
+}
+
+// Ends once nobody holds the pipe any more.
+void ReadToEnd(Pipe& pipe) {
+  pipe.writer = base::Descriptor();
+  char byte = 0;
+  while (read(pipe.reader.get(), &byte, 1) > 0) {
+  }
+}
+
+// A wrapper script in a group of its own, with a child in the background that
+// holds the pipe open.
+pid_t StartWrapper(const Pipe& pipe) {
+  const pid_t wrapper = Fork([&] {
+    setpgid(0, 0);
+    dup2(pipe.writer.get(), STDOUT_FILENO);
+    execl("/bin/sh", "sh", "-c", "sleep infinity & echo started; wait",
+          nullptr);
   });
-  ASSERT_TRUE(guard.Begin(program_, std::nullopt).ok());
-  told.wait();
-  guard.End();
-  EXPECT_THAT(complaints_, ::testing::HasSubstr("its start, thread "));
+  setpgid(wrapper, wrapper);
+  return wrapper;
+}
+
+// A process that starts a wrapper and its reaper, tells so, and waits.
+pid_t StartNodesPart(const Pipe& pipe) {
+  return Fork([&] {
+    const auto reaper = GroupReaper::Start(StartWrapper(pipe));
+    if (!reaper.ok() || write(pipe.writer.get(), "reaper\n", 7) != 7) return;
+    PauseForEver();
+  });
+}
+
+TEST(GroupReaperTest, TheGroupEndsWithTheProcessThatIsKilled) {
+  Pipe pipe = base::MakePipe().value();
+  const pid_t part = StartNodesPart(pipe);
+  ReadLines(pipe, 2);
+  kill(part, SIGKILL);
+  ReadToEnd(pipe);
+  EXPECT_EQ(WTERMSIG(StatusOf(part)), SIGKILL);
+}
+
+TEST(GroupReaperTest, AReleasedGroupIsLeftAlone) {
+  Pipe pipe = base::MakePipe().value();
+  const pid_t wrapper = StartWrapper(pipe);
+  auto reaper = GroupReaper::Start(wrapper);
+  ASSERT_TRUE(reaper.ok()) << reaper.status();
+  reaper->Release();
+  ReadLines(pipe, 1);
+  int status = 0;
+  EXPECT_EQ(waitpid(wrapper, &status, WNOHANG), 0);
+  kill(-wrapper, SIGKILL);
+  StatusOf(wrapper);
+  ReadToEnd(pipe);
 }
 
 TEST(PassSignalTest, AStatusThatEndedWithItsProcessIsNoHandler) {
