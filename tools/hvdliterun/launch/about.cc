@@ -42,9 +42,7 @@ std::string DescribeInPlace(const absl::StatusOr<LauncherProgram>& launcher) {
 
 std::string DescribeAllocator(Allocator allocator,
                               const Surroundings& surroundings) {
-  const absl::StatusOr<std::string> path =
-      FindAllocator(allocator, surroundings.environment, surroundings.exists);
-  return path.ok() ? *path : "none";
+  return FindAllocator(allocator, surroundings).value_or("none");
 }
 
 std::string DescribeInterfaces(const Surroundings& surroundings) {

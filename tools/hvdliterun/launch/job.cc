@@ -159,14 +159,6 @@ absl::Status CheckPlacement(const Flags& flags, const Machine& machine,
   return absl::OkStatus();
 }
 
-// What the program links.
-struct Program {
-  std::vector<support::Library> libraries =
-      {};  // empty where it cannot be told
-  std::vector<support::OpenMpRuntime> openmp = {};  // kUnknown, likewise
-  bool can_be_looked_into = false;
-};
-
 // Notes what cannot be told. An error if the program `must_be_here`, and is
 // not.
 absl::StatusOr<Program> LookInto(const Flags& flags,
@@ -199,29 +191,6 @@ absl::StatusOr<Program> LookInto(const Flags& flags,
         "runtime; --openmp names one"));
   }
   return program;
-}
-
-// Variables of all ranks: those of flags, presets, allocators, checked.
-absl::Status AddVariables(const Flags& flags, const Surroundings& surroundings,
-                          const World& world, const Program& program,
-                          Variables& variables) {
-  JobChoices choices = {.preset = FindPreset(flags.preset),
-                        .flags = flags.settings,
-                        .openmp = program.openmp,
-                        .lacks_large_page_library =
-                            program.can_be_looked_into &&
-                            !support::HasLargePageLibrary(program.libraries),
-                        .allocator = flags.allocator,
-                        .huge_pages = flags.huge_pages};
-  if (flags.allocator != Allocator::kDefault) {
-    HVDLITE_ASSIGN_OR_RETURN(
-        choices.allocator_library,
-        FindAllocator(flags.allocator, surroundings.environment,
-                      surroundings.exists));
-  }
-  choices.may_share_cores = flags.oversubscribe;
-  AddJobVariables(choices, variables);
-  return CheckKnobs(surroundings, world, variables);
 }
 
 struct OpenBlas {
@@ -356,10 +325,12 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       LookInto(flags, surroundings,
                /*must_be_here=*/where.this_host && !flags.dry_run.has_value(),
                variables));
-  HVDLITE_RETURN_IF_ERROR(AddVariables(
-      flags, surroundings,
+  HVDLITE_RETURN_IF_ERROR(
+      AddJobVariables(flags, program, surroundings, variables));
+  HVDLITE_RETURN_IF_ERROR(CheckKnobs(
+      surroundings,
       {.ranks = where.ranks, .begins_here = where.begins_here && !elsewhere},
-      program, variables));
+      variables));
   HVDLITE_ASSIGN_OR_RETURN(const PlanOptions plan,
                            PlanOptionsOf(flags, FindPreset(flags.preset),
                                          where.ranks, surroundings, variables));

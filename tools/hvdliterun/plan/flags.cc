@@ -83,6 +83,14 @@ absl::StatusOr<Memory> ParseMemoryFlag(const std::string& text) {
       absl::StrCat("'inherit' is none of ", kMemoryWords));
 }
 
+absl::StatusOr<Allocator> ParseAllocator(const std::string& text) {
+  if (text == "default") return Allocator::kDefault;
+  if (text == "jemalloc") return Allocator::kJemalloc;
+  if (text == "tcmalloc") return Allocator::kTcmalloc;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is none of default, jemalloc, tcmalloc"));
+}
+
 absl::StatusOr<std::vector<std::string>> ParseInterfaces(
     const std::string& text) {
   std::vector<std::string> names = absl::StrSplit(text, ',');

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tools/hvdliterun/plan/plan.h"
-#include "tools/hvdliterun/plan/settings.h"
 #include "tools/hvdliterun/plan/variables.h"
 
 namespace hvdlite::launch {
@@ -18,6 +17,10 @@ enum class About { kVersion, kBuild };
 
 // How --dry-run tells the plan.
 enum class DryRunFormat { kText, kJson };
+
+// Which malloc the ranks use, and how it is set up for tensors: freed memory is
+// kept, since the next step needs the same again.
+enum class Allocator { kDefault, kJemalloc, kTcmalloc };
 
 struct Flags {
   std::optional<int> ranks;

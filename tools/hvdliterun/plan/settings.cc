@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "support/openmp.h"
+#include "base/status_macros.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -113,20 +113,21 @@ void NoteLargePages(Variables& variables) {
       "-lmpg, before all other libraries"));
 }
 
-// What the allocator reads; with a library, also LD_PRELOAD (what the user has
-// there comes first). `huge_pages`: heaps of transparent huge pages, as far as
-// the allocator knows them.
-void AddAllocatorVariables(Allocator allocator, const std::string& library,
-                           bool huge_pages, Variables& variables) {
-  if (!library.empty()) {
+// What the allocator reads, and LD_PRELOAD for one that is a library of its own
+// (what the user has there comes first).
+absl::Status AddAllocator(const Flags& flags, const Surroundings& surroundings,
+                          Variables& variables) {
+  if (flags.allocator != Allocator::kDefault) {
+    HVDLITE_ASSIGN_OR_RETURN(const std::string library,
+                             FindAllocator(flags.allocator, surroundings));
     variables.AppendPath("LD_PRELOAD", library, "--alloc");
   }
-  switch (allocator) {
+  switch (flags.allocator) {
     case Allocator::kDefault: {
       // No MALLOC_MMAP_THRESHOLD_: glibc before 2.35 refuses more than 32 MiB.
       variables.Offer("MALLOC_MMAP_MAX_", "0", "default");
       variables.Offer("MALLOC_TRIM_THRESHOLD_", "-1", "default");
-      if (huge_pages) {
+      if (flags.huge_pages) {
         variables.Offer("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1",
                         "--huge-pages");
       }
@@ -140,40 +141,33 @@ void AddAllocatorVariables(Allocator allocator, const std::string& library,
           absl::StrCat("oversize_threshold:1,background_thread:true,"
                        "metadata_thp:auto,dirty_decay_ms:9000000000,"
                        "muzzy_decay_ms:9000000000",
-                       huge_pages ? ",thp:always" : ""),
+                       flags.huge_pages ? ",thp:always" : ""),
           "--alloc jemalloc");
       break;
     case Allocator::kTcmalloc:
       variables.Offer("TCMALLOC_RELEASE_RATE", "0", "--alloc tcmalloc");
       variables.Offer("TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", kThreadCaches,
                       "--alloc tcmalloc");
-      if (huge_pages) {
+      if (flags.huge_pages) {
         variables.Note(
             "--huge-pages does nothing with tcmalloc: it takes the system's "
             "pages (/sys/kernel/mm/transparent_hugepage/enabled)");
       }
       break;
   }
+  return absl::OkStatus();
 }
 
 constexpr char kPlan[] = "cores of the rank";
 
 }  // namespace
 
-absl::StatusOr<Allocator> ParseAllocator(absl::string_view text) {
-  if (text == "default") return Allocator::kDefault;
-  if (text == "jemalloc") return Allocator::kJemalloc;
-  if (text == "tcmalloc") return Allocator::kTcmalloc;
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is none of default, jemalloc, tcmalloc"));
-}
-
-absl::StatusOr<std::string> FindAllocator(
-    Allocator allocator, const base::Environment& environment,
-    const std::function<bool(const std::string& path)>& exists) {
+absl::StatusOr<std::string> FindAllocator(Allocator allocator,
+                                          const Surroundings& surroundings) {
   const LibraryNames names = NamesOf(allocator);
   std::vector<std::string> folders = absl::StrSplit(
-      environment.get("LD_LIBRARY_PATH").value_or(""), ':', absl::SkipEmpty());
+      surroundings.environment.get("LD_LIBRARY_PATH").value_or(""), ':',
+      absl::SkipEmpty());
   for (const char* folder :
        {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
         "/usr/local/lib64", "/usr/local/lib", "/usr/lib"}) {
@@ -182,7 +176,7 @@ absl::StatusOr<std::string> FindAllocator(
   for (const std::string& folder : folders) {
     for (const std::string& file : names.files) {
       std::string path = absl::StrCat(folder, "/", file);
-      if (exists(path)) return path;
+      if (surroundings.exists(path)) return path;
     }
   }
   return absl::NotFoundError(absl::StrCat(
@@ -197,41 +191,46 @@ support::OpenMpRuntime RuntimeOf(
   return linked.size() == 1 ? linked.front() : support::OpenMpRuntime::kUnknown;
 }
 
-void AddJobVariables(const JobChoices& choices, Variables& variables) {
-  const support::OpenMpRuntime runtime = RuntimeOf(choices.openmp);
-  if (choices.openmp.size() > 1) {
+absl::Status AddJobVariables(const Flags& flags, const Program& program,
+                             const Surroundings& surroundings,
+                             Variables& variables) {
+  const bool may_share_cores = flags.oversubscribe;
+  const support::OpenMpRuntime runtime = RuntimeOf(program.openmp);
+  if (program.openmp.size() > 1) {
     variables.Note(absl::StrCat(
-        "the program links ", choices.openmp.size(), " OpenMP runtimes (",
-        absl::StrJoin(choices.openmp, ", ",
+        "the program links ", program.openmp.size(), " OpenMP runtimes (",
+        absl::StrJoin(program.openmp, ", ",
                       [](std::string* out, support::OpenMpRuntime one) {
                         absl::StrAppend(out, support::OpenMpRuntimeName(one));
                       }),
         "): each starts threads of its own on the same cores; link one"));
   }
-  for (const Variable& flag : choices.flags) {
+  for (const Variable& flag : flags.settings) {
     variables.Set(flag.name, flag.value, flag.source);
   }
   if (runtime == support::OpenMpRuntime::kGnu) {
     for (const std::string& name : variables.UserNames("KMP_")) {
       OfferTranslation(name, variables.Get(name).value_or(""),
-                       "the environment", choices.may_share_cores, variables);
+                       "the environment", may_share_cores, variables);
     }
-    for (const Variable& flag : choices.flags) {
+    for (const Variable& flag : flags.settings) {
       if (absl::StartsWith(flag.name, "KMP_")) {
-        OfferTranslation(flag.name, flag.value, flag.source,
-                         choices.may_share_cores, variables);
+        OfferTranslation(flag.name, flag.value, flag.source, may_share_cores,
+                         variables);
       }
     }
   }
-  if (choices.preset != nullptr) {
-    AddPreset(*choices.preset, runtime, choices.may_share_cores, variables);
+  if (const Preset* preset = FindPreset(flags.preset)) {
+    AddPreset(*preset, runtime, may_share_cores, variables);
   }
-  if (choices.lacks_large_page_library) NoteLargePages(variables);
+  if (program.can_be_looked_into &&
+      !support::HasLargePageLibrary(program.libraries)) {
+    NoteLargePages(variables);
+  }
   // Bound by MPI_Init, by core and once more: MVAPICH2, Intel MPI.
   variables.Offer("MV2_ENABLE_AFFINITY", "0", "default");
   variables.Offer("I_MPI_PIN", "0", "default");
-  AddAllocatorVariables(choices.allocator, choices.allocator_library,
-                        choices.huge_pages, variables);
+  return AddAllocator(flags, surroundings, variables);
 }
 
 std::string OwnArrangement(support::OpenMpRuntime openmp,

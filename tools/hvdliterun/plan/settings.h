@@ -2,45 +2,32 @@
 // malloc that they use, and those that follow from a rank's cores.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "support/libraries.h"
 #include "support/openmp.h"
+#include "tools/hvdliterun/plan/flags.h"
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
+#include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
 
 namespace hvdlite::launch {
 
-// Which malloc the ranks use, and how it is set up for tensors: freed memory is
-// kept, since the next step needs the same again.
-enum class Allocator { kDefault, kJemalloc, kTcmalloc };
-
-absl::StatusOr<Allocator> ParseAllocator(absl::string_view text);
-
 // Path of the library, in LD_LIBRARY_PATH and the system's folders. NotFound
-// says which package has it. `exists` tells whether a file is there.
-absl::StatusOr<std::string> FindAllocator(
-    Allocator allocator, const base::Environment& environment,
-    const std::function<bool(const std::string& path)>& exists);
+// says which package has it.
+absl::StatusOr<std::string> FindAllocator(Allocator allocator,
+                                          const Surroundings& surroundings);
 
-struct JobChoices {
-  const Preset* preset = nullptr;              // or none
-  std::vector<Variable> flags = {};            // --set, and hvdlite's knobs
-  std::vector<support::OpenMpRuntime> openmp;  // that the program links
-  // It can be looked into, and does not link Fujitsu's large-page library.
-  bool lacks_large_page_library = false;
-  Allocator allocator = Allocator::kDefault;
-  std::string allocator_library = {};
-  bool huge_pages = false;
-  // With --oversubscribe a rank may share its cores with others: then no
-  // OMP_PROC_BIND is offered here, since each rank would pin its first thread
-  // to the first core that they share. AddRankVariables() decides.
-  bool may_share_cores = false;
+// What the program links.
+struct Program {
+  // Empty where it cannot be told.
+  std::vector<support::Library> libraries = {};
+  std::vector<support::OpenMpRuntime> openmp = {};  // kUnknown, likewise
+  bool can_be_looked_into = false;
 };
 
 // The runtime that settings are made for: the one that is linked; kUnknown if
@@ -50,8 +37,13 @@ support::OpenMpRuntime RuntimeOf(
 
 // In the order of precedence: flags, the user's KMP_* in libgomp's words, the
 // preset, MPIs that would bind ranks once more, the allocator. Notes say what
-// was translated, and what does nothing.
-void AddJobVariables(const JobChoices& choices, Variables& variables);
+// was translated, and what does nothing. With --oversubscribe a rank may share
+// its cores with others: then no OMP_PROC_BIND is offered here, since each rank
+// would pin its first thread to the first core that they share;
+// AddRankVariables() decides. NotFound: the allocator is not there.
+absl::Status AddJobVariables(const Flags& flags, const Program& program,
+                             const Surroundings& surroundings,
+                             Variables& variables);
 
 struct RankChoices {
   support::OpenMpRuntime openmp = support::OpenMpRuntime::kUnknown;

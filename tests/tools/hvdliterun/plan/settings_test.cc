@@ -50,9 +50,11 @@ TEST(KmpTest, IsTranslatedIntoWhatLibgompKnows) {
 std::string ProcBindOf(const Machine& machine, const RankPlan& plan,
                        const Preset& preset, support::OpenMpRuntime runtime) {
   Variables variables(base::FakeEnvironment({}));
-  AddJobVariables(
-      {.preset = &preset, .openmp = {runtime}, .may_share_cores = true},
-      variables);
+  Flags flags;
+  flags.preset = preset.name;
+  flags.oversubscribe = true;
+  EXPECT_TRUE(
+      AddJobVariables(flags, {.openmp = {runtime}}, {}, variables).ok());
   AddRankVariables(machine, plan, {.openmp = runtime}, variables);
   EXPECT_EQ(variables.Has("OMP_PLACES"), !plan.oversubscribed);
   return variables.Get("OMP_PROC_BIND").value_or("");
