@@ -3,10 +3,7 @@
 // version. Each of them carries on or ends its world with a reason; none
 // crashes, and no operation of any rank ends twice.
 #include <cstdint>
-#include <deque>
-#include <map>
-#include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,261 +11,67 @@
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol/negotiator.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/made_up_messages.h"
+#include "tests/testing/worlds/sim_world.h"
 
 namespace hvdlite::fuzz {
 namespace {
 
 using negotiation::Collective;
-using negotiation::Decision;
-using negotiation::Negotiator;
-using negotiation::NumberField;
 using negotiation::Request;
-using negotiation::Token;
-namespace wire = negotiation::wire;
+using testing::SimWorld;
+using testing::WorldShape;
 
-std::string AnyName(FuzzInput& input) {
-  const int choice = input.Below(20);
-  if (choice < 16) return absl::StrCat("t", choice % 6);
-  if (choice == 16) return std::string(negotiation::kJoinName);
-  if (choice == 17) return std::string(negotiation::kShutdownName);
-  return std::string(input.Bytes(choice == 18 ? 3 : 300));
+struct Settings {
+  WorldShape shape;
+  negotiation::Negotiator::Options options;
+};
+
+Settings AnySettings(FuzzInput& input) {
+  Settings settings;
+  settings.shape.ranks = input.Below(7) + 1;
+  settings.shape.ranks_per_host = input.Below(3) + 1;
+  settings.shape.arity = input.Below(3) + 1;
+  negotiation::Negotiator::Options& options = settings.options;
+  options.min_batch_bytes = input.Bool() ? 1 : 4096;
+  options.fusion_threshold_bytes = 8192;
+  options.max_idle_uses = 3;
+  options.stall_warning = absl::Seconds(2);
+  options.stall_failure = absl::Seconds(input.Bool() ? 5 : 1000);
+  return settings;
 }
 
-// ---- Messages that no rank of this version would send.
-
-void FillRequest(FuzzInput& input, wire::Request* request) {
-  request->set_name(AnyName(input));
-  request->set_process_set(input.Bool() ? 0 : input.Number());
-  request->set_collective(input.Below(12));
-  for (int left = input.Below(3); left > 0; --left) {
-    wire::Tensor* const tensor = request->add_tensors();
-    tensor->set_dtype(input.Number());
-    for (int dimensions = input.Below(5); dimensions > 0; --dimensions) {
-      tensor->add_shape(static_cast<int64_t>(input.Number()));
-    }
-    if (input.Bool()) tensor->add_strides(static_cast<int64_t>(input.Number()));
-  }
-  request->set_op(input.Below(6));
-  request->set_average(input.Bool());
-  request->set_compression(input.Below(4));
-  request->set_prescale_factor(static_cast<double>(input.Number()));
-  request->set_root_rank(static_cast<int32_t>(input.Number()));
-  for (int left = input.Below(4); left > 0; --left) {
-    request->add_members(static_cast<int32_t>(input.Number()));
-  }
-  request->set_removed(input.Number());
-  if (input.Below(5) == 0) request->set_local_error("no memory");
-}
-
-void FillNumbers(FuzzInput& input, NumberField* field) {
-  for (int left = input.Below(6); left > 0; --left) field->Add(input.Number());
-}
-
-void FillRanks(FuzzInput& input, wire::Ranks* ranks) {
-  for (int left = input.Below(6); left > 0; --left) {
-    ranks->add_runs(static_cast<uint32_t>(input.Number()));
-  }
-  ranks->set_unnamed(static_cast<uint32_t>(input.Number()));
-}
-
-void FillReady(FuzzInput& input, wire::Ready* ready) {
-  FillNumbers(input, ready->mutable_ids());
-  FillNumbers(input, ready->mutable_last_ranks());
-  FillNumbers(input, ready->mutable_ages());
-  if (input.Bool()) FillNumbers(input, ready->mutable_steps());
-}
-
-void FillReport(FuzzInput& input, wire::Report* report) {
-  if (input.Bool()) FillReady(input, report->mutable_ready());
-  if (input.Below(4) == 0) FillReady(input, report->mutable_absent());
-  for (int left = input.Below(4); left > 0; --left) {
-    wire::Announcement* const announced = report->add_announced();
-    FillRequest(input, announced->mutable_request());
-    if (input.Bool()) FillRanks(input, announced->mutable_ranks());
-    announced->set_absent(input.Bool());
-    announced->set_last_rank(static_cast<int32_t>(input.Number()));
-    announced->set_age(static_cast<uint32_t>(input.Number()));
-    announced->set_step(static_cast<uint32_t>(input.Number()));
-  }
-  if (input.Below(4) == 0) FillNumbers(input, report->mutable_urgent_ids());
-  if (input.Below(4) == 0) report->add_urgent_names(AnyName(input));
-  if (input.Below(8) == 0) {
-    report->mutable_departure()->set_rank(static_cast<int32_t>(input.Number()));
-    report->mutable_departure()->set_reason(AnyName(input));
-  }
-  report->set_all_left(input.Below(8) == 0);
-  for (int left = input.Below(8) - 5; left > 0; --left) {
-    wire::Stall* const stall = report->add_stalls();
-    stall->set_name(AnyName(input));
-    stall->set_waiting_ms(input.Number());
-    stall->set_fatal(input.Below(8) == 0);
-    stall->set_process_set(static_cast<uint32_t>(input.Number()));
-  }
-  if (input.Below(4) == 0) {
-    wire::Answer* const answer = report->mutable_answer();
-    answer->set_probe(input.Number());
-    for (int left = input.Below(3); left > 0; --left) {
-      wire::StallAnswer* const stall = answer->add_stalls();
-      FillRanks(input, stall->mutable_missing());
-      FillRanks(input, stall->mutable_silent());
-      stall->set_pending(input.Bool());
-      wire::RankState* const state = answer->add_states();
-      state->set_rank(static_cast<int32_t>(input.Number()));
-      state->set_last_name(AnyName(input));
-      state->set_since_ms(input.Number());
-      answer->add_silent(static_cast<uint32_t>(input.Number()));
-    }
-    answer->set_overdue(static_cast<uint32_t>(input.Number()));
-  }
-  switch (input.Below(16)) {
-    case 0:
-      report->set_broken(AnyName(input));
-      break;
-    case 14:
-      report->set_forgotten(input.Number());
-      break;
-    case 15:
-      FillNumbers(input, report->mutable_released_ids());
-      break;
-    default:
-      break;
-  }
-  for (int left = input.Below(8) - 5; left > 0; --left) {
-    report->add_joined(static_cast<int32_t>(input.Number()));
-  }
-  report->set_waits_after(input.Number());
-}
-
-void FillRegistration(FuzzInput& input, wire::Registration* registration) {
-  registration->set_id(static_cast<uint32_t>(input.Number()));
-  FillRequest(input, registration->mutable_request());
-}
-
-void FillDecision(FuzzInput& input, uint64_t number, wire::Decision* decision) {
-  decision->set_number(input.Below(8) == 0 ? input.Number() : number);
-  switch (input.Below(12)) {
-    case 0:
-      decision->mutable_failure()->set_name(AnyName(input));
-      decision->mutable_failure()->set_message(AnyName(input));
-      decision->mutable_failure()->set_next_step(
-          static_cast<uint32_t>(input.Number()));
-      break;
-    case 1:
-      decision->mutable_departure()->set_rank(
-          static_cast<int32_t>(input.Number()));
-      break;
-    case 2:
-      decision->set_broken(AnyName(input));
-      break;
-    case 3:
-      if (input.Bool()) {
-        decision->set_shutdown(true);
-      } else {
-        FillNumbers(input, decision->mutable_forgotten()->mutable_ids());
-      }
-      break;
-    case 4:
-    case 5:
-      decision->mutable_added()->set_name(AnyName(input));
-      decision->mutable_added()->set_process_set(
-          static_cast<uint32_t>(input.Number()));
-      for (int left = input.Below(4); left > 0; --left) {
-        decision->mutable_added()->add_members(
-            static_cast<int32_t>(input.Number()));
-      }
-      break;
-    case 6:
-      decision->mutable_removed()->set_name(AnyName(input));
-      decision->mutable_removed()->set_process_set(
-          static_cast<uint32_t>(input.Number()));
-      break;
-    case 7:
-      decision->set_all_joined(static_cast<int32_t>(input.Number()));
-      break;
-    default: {
-      wire::Batch* const batch = decision->mutable_batch();
-      if (input.Bool()) FillNumbers(input, batch->mutable_ids());
-      for (int left = input.Below(3); left > 0; --left) {
-        FillRegistration(input, batch->add_registered());
-      }
-      for (int left = input.Below(3); left > 0; --left) {
-        batch->add_names(AnyName(input));
-      }
-      if (input.Bool()) FillNumbers(input, batch->mutable_absent_ids());
-      if (input.Bool()) batch->add_absent_names(AnyName(input));
-      FillNumbers(input, batch->mutable_last_ranks());
-      FillNumbers(input, batch->mutable_lateness_us());
-      const int more = input.Below(4);
-      if (more == 0) FillRegistration(input, batch->add_absent_registered());
-      if (more == 3) FillRequest(input, batch->add_requests());
-      batch->set_process_set(
-          input.Bool() ? 0 : static_cast<uint32_t>(input.Number()));
-      batch->set_joined(static_cast<uint32_t>(input.Number()));
-      break;
-    }
-  }
-}
-
-void FillMessage(FuzzInput& input, uint64_t next_decision,
-                 wire::Message* message) {
-  if (input.Bool()) {
-    FillReport(input, message->mutable_report());
-  } else {
-    wire::Directive* const directive = message->mutable_directive();
-    for (int left = input.Below(3); left > 0; --left) {
-      FillDecision(input, next_decision++, directive->add_decisions());
-    }
-    if (input.Below(4) == 0) {
-      directive->mutable_probe()->set_number(input.Number());
-      for (int left = input.Below(4); left > 0; --left) {
-        directive->mutable_probe()->add_names(AnyName(input));
-        if (input.Bool()) {
-          directive->mutable_probe()->add_process_sets(
-              static_cast<uint32_t>(input.Number()));
-        }
-      }
-    }
-    directive->set_awaits_reports(input.Bool());
-  }
-  message->set_ping(input.Bool());
-  message->set_pong(input.Bool());
-  if (input.Below(4) == 0) FillNumbers(input, message->mutable_gates());
-}
-
-// ---- A world.
-
-class World {
+class DamagedWorld {
  public:
-  explicit World(FuzzInput& input) : input_(input) {
-    const int size = input.Below(7) + 1;
-    const int ranks_per_host = input.Below(3) + 1;
-    Negotiator::Options options;
-    options.tree_arity = input.Below(3) + 1;
-    options.min_batch_bytes = input.Bool() ? 1 : 4096;
-    options.fusion_threshold_bytes = 8192;
-    options.max_idle_uses = 3;
-    options.stall_warning = absl::Seconds(2);
-    options.stall_failure = absl::Seconds(input.Bool() ? 5 : 1000);
+  DamagedWorld(FuzzInput& input, const Settings& settings)
+      : input_(input),
+        world_(settings.shape, settings.options),
+        last_decision_(settings.shape.ranks) {
     std::vector<int> hosts;
-    std::vector<std::string> names;
-    for (int rank = 0; rank < size; ++rank) {
-      hosts.push_back(rank / ranks_per_host);
-      names.push_back(absl::StrCat("host", hosts.back()));
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      hosts.push_back(rank / settings.shape.ranks_per_host);
     }
-    options.layout = std::make_shared<negotiation::WorldLayout>(hosts, names);
-    for (int rank = 0; rank < size; ++rank) {
-      options.rank = rank;
-      ranks_.emplace_back().negotiator = std::make_unique<Negotiator>(options);
-      ranks_.back().negotiator->Advance(now_ns_);
+    const negotiation::WorldLayout layout(hosts);
+    for (int rank = 0; rank < world_.size(); ++rank) {
       neighbours_.push_back(
-          negotiation::PlaceInTree(rank, options.tree_arity, *options.layout));
+          negotiation::PlaceInTree(rank, settings.shape.arity, layout));
     }
+    // As Progress does.
+    world_.on_refused = [this](int rank, const std::string& why) {
+      world_[rank].Abort(why);
+    };
+    world_.on_delivered = [this](int rank, const wire::Message& message) {
+      const auto& decisions = message.directive().decisions();
+      if (!decisions.empty()) {
+        last_decision_[rank] = decisions.rbegin()->number();
+      }
+    };
   }
 
   void Run() {
     for (int steps = 0; !input_.empty() && steps < 2000; ++steps) Step();
     for (int steps = 0; steps < 200; ++steps) {
-      for (int rank = 0; rank < size(); ++rank) CarryOut(rank);
+      CarryOutEverywhere();
       DeliverAll();
     }
     for (int seconds = 0; seconds < 20; ++seconds) {
@@ -278,48 +81,42 @@ class World {
   }
 
  private:
-  struct Rank {
-    std::unique_ptr<Negotiator> negotiator;
-    std::map<Token, std::string> pending;
-    std::set<std::string> names;
-    uint64_t last_decision = 0;
-  };
-
-  int size() const { return static_cast<int>(ranks_.size()); }
-
   void Step() {
-    const int rank = input_.Below(size());
+    const int rank = input_.Below(world_.size());
     switch (input_.Below(12)) {
       case 0:
-      case 1:
-        Submit(rank);
+      case 1: {
+        const Request request = AnyRequest();
+        Submit(rank, request, static_cast<uint32_t>(input_.Below(3)));
         break;
+      }
       case 2: {  // the same on all
-        Request request = AnyRequest();
-        for (int each = 0; each < size(); ++each) SubmitOne(each, request, 0);
+        const Request request = AnyRequest();
+        for (int each = 0; each < world_.size(); ++each) {
+          Submit(each, request, 0);
+        }
         break;
       }
       case 3:
         CarryOut(rank);
         break;
       case 4:
-        for (int each = 0; each < size(); ++each) CarryOut(each);
+        CarryOutEverywhere();
         DeliverAll();
         break;
       case 5:
         Advance(absl::Milliseconds(int64_t{50} << input_.Below(8)));
         break;
       case 6:
-        ranks_[rank].negotiator->MarkUrgent(AnyName(input_));
-        Collect(rank);
+        world_.MarkUrgent(rank, AnyName(input_));
         break;
       case 7:
         EndOf(rank);
         break;
       case 8: {  // changed on the way
-        std::deque<std::string>* const link = BusyLink();
-        if (link == nullptr) break;
-        std::string& bytes = link->front();
+        const auto link = BusyLink();
+        if (!link.has_value()) break;
+        std::string& bytes = world_.Front(*link);
         for (int left = input_.Below(3) + 1; left > 0 && !bytes.empty();
              --left) {
           bytes[input_.Number() % bytes.size()] =
@@ -328,15 +125,16 @@ class World {
         break;
       }
       case 9: {  // told twice, or to somebody else
-        std::deque<std::string>* const link = BusyLink();
-        if (link == nullptr) break;
-        Deliver(input_.Below(size()), rank, link->front());
+        const auto link = BusyLink();
+        if (!link.has_value()) break;
+        world_.Deliver({input_.Below(world_.size()), rank},
+                       world_.Front(*link));
         break;
       }
       default: {
         wire::Message message;
-        FillMessage(input_, ranks_[rank].last_decision + 1, &message);
-        Deliver(AnyNeighbour(rank), rank, message.SerializeAsString());
+        FillMessage(input_, last_decision_[rank] + 1, &message);
+        world_.Deliver({AnyNeighbour(rank), rank}, message.SerializeAsString());
         break;
       }
     }
@@ -349,7 +147,7 @@ class World {
     const int choice = input_.Below(children + 2);
     if (choice < children) return tree.children[choice].rank;
     return choice == children && tree.parent >= 0 ? tree.parent
-                                                  : input_.Below(size());
+                                                  : input_.Below(world_.size());
   }
 
   Request AnyRequest() {
@@ -359,7 +157,10 @@ class World {
     request.collective = kind < negotiation::kNumCollectives
                              ? static_cast<Collective>(kind)
                              : Collective::kAllreduce;
-    if (request.collective == Collective::kJoin) return request;
+    if (request.collective == Collective::kJoin) {
+      request.name = negotiation::kJoinName;
+      return request;
+    }
     if (request.traits().memory != negotiation::MemoryRule::kNone) {
       request.tensors = {{.shape = {input_.Below(4) * 300, 2}}};
     }
@@ -367,7 +168,7 @@ class World {
       request.tensors[0].shape[0] = negotiation::kAnyLength;
     }
     if (request.collective == Collective::kAddProcessSet) {
-      for (int rank = 0; rank < size(); ++rank) {
+      for (int rank = 0; rank < world_.size(); ++rank) {
         if (input_.Bool()) request.members.push_back(rank);
       }
     }
@@ -376,140 +177,55 @@ class World {
     return request;
   }
 
-  void Submit(int rank) {
-    const Request request = AnyRequest();
-    SubmitOne(rank, request, static_cast<uint32_t>(input_.Below(3)));
-  }
-
-  void SubmitOne(int rank, const Request& request, uint32_t step) {
-    Rank& at = ranks_[rank];
-    // As its caller promises.
-    const std::string name = request.collective == Collective::kJoin
-                                 ? std::string(negotiation::kJoinName)
-                                 : request.name;
-    if (at.names.contains(name) ||
-        at.names.contains(std::string(negotiation::kJoinName))) {
+  // As its caller promises: nothing of that name is pending, and no join.
+  void Submit(int rank, const Request& request, uint32_t step) {
+    if (world_.IsPending(rank, request.name) ||
+        world_.IsPending(rank, std::string(negotiation::kJoinName))) {
       return;
     }
-    const Token token = next_token_++;
-    at.pending[token] = name;
-    at.names.insert(name);
-    at.negotiator->Submit(request, input_.Below(8) == 0, token, nullptr,
-                          std::nullopt, step);
-    Collect(rank);
+    world_.Submit(rank, request, /*absent=*/input_.Below(8) == 0, step);
   }
 
   void EndOf(int rank) {
     const int choice = input_.Below(20);
-    if (choice < 3) ranks_[rank].negotiator->Leave("it has seen enough");
-    if (choice == 3) ranks_[rank].negotiator->Abort("it is tired");
-    if (choice > 9) ranks_[rank].negotiator->Release(AnyName(input_));
-    Collect(rank);
+    if (choice < 3) world_.Leave(rank, "it has seen enough");
+    if (choice == 3) world_.Abort(rank, "it is tired");
+    if (choice > 9) world_.Release(rank, AnyName(input_));
   }
 
   void Advance(absl::Duration by) {
-    now_ns_ += absl::ToInt64Nanoseconds(by);
-    for (int rank = 0; rank < size(); ++rank) {
-      ranks_[rank].negotiator->Advance(now_ns_);
-      ranks_[rank].negotiator->next_deadline_ns();
-      Collect(rank);
+    world_.Advance(by);
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      world_[rank].next_deadline_ns();
     }
   }
 
-  void Collect(int rank) {
-    for (auto& outgoing : ranks_[rank].negotiator->TakeOutgoing()) {
-      FUZZ_CHECK(outgoing.to >= 0 && outgoing.to < size());
-      links_[{rank, outgoing.to}].push_back(
-          outgoing.message.SerializeAsString());
-    }
-    ranks_[rank].negotiator->TakeWarnings();
+  std::optional<SimWorld::Link> BusyLink() {
+    const std::vector<SimWorld::Link> busy = world_.BusyLinks();
+    if (busy.empty()) return std::nullopt;
+    return busy[input_.Number() % busy.size()];
   }
 
-  std::deque<std::string>* BusyLink() {
-    std::vector<std::deque<std::string>*> busy;
-    for (auto& [link, queue] : links_) {
-      if (!queue.empty()) busy.push_back(&queue);
-    }
-    return busy.empty() ? nullptr : busy[input_.Number() % busy.size()];
-  }
-
+  // Messages that were made up may be answered for ever.
   void DeliverAll() {
-    for (int rounds = 0; rounds < 50; ++rounds) {
-      bool any = false;
-      for (auto& [link, queue] : links_) {
-        if (queue.empty()) continue;
-        const std::string bytes = std::move(queue.front());
-        queue.pop_front();
-        Deliver(link.first, link.second, bytes);
-        any = true;
-      }
-      if (!any) return;
+    for (int rounds = 0; rounds < 50 && world_.DeliverOneOfEachLink();
+         ++rounds) {
     }
-  }
-
-  // As Progress does.
-  void Deliver(int from, int to, const std::string& bytes) {
-    wire::Message message;
-    Negotiator& negotiator = *ranks_[to].negotiator;
-    if (!message.ParseFromString(bytes)) {
-      negotiator.Abort("unreadable message");
-    } else if (const absl::Status status = negotiator.OnMessage(from, message);
-               !status.ok()) {
-      FUZZ_CHECK(!status.message().empty());
-      negotiator.Abort(std::string(status.message()));
-    } else if (message.has_directive() &&
-               message.directive().decisions_size() > 0) {
-      ranks_[to].last_decision =
-          message.directive()
-              .decisions(message.directive().decisions_size() - 1)
-              .number();
-    }
-    Collect(to);
   }
 
   void CarryOut(int rank) {
-    Negotiator& negotiator = *ranks_[rank].negotiator;
-    negotiator.Plan();
-    Collect(rank);
-    const std::optional<Decision> decision = negotiator.NextDecision();
-    if (!decision.has_value()) return;
-    ranks_[rank].last_decision = decision->number;
-    for (const Decision::Tensor& tensor : decision->tensors) {
-      if (tensor.token.has_value()) {
-        EndToken(rank, *tensor.token);
-      } else {
-        FUZZ_CHECK(tensor.request != nullptr);
-      }
+    if (world_.CarryOut(rank)) {
+      last_decision_[rank] = world_.done(rank).back().number;
     }
-    for (const Token token : decision->absent) EndToken(rank, token);
-    for (const Token token : decision->failed) EndToken(rank, token);
-    if (decision->token.has_value()) EndToken(rank, *decision->token);
-    for (const int member : decision->members) {
-      FUZZ_CHECK(member >= 0 && member < size());
-    }
-    if (decision->kind == Decision::Kind::kBroken ||
-        decision->kind == Decision::Kind::kDeparture) {
-      FUZZ_CHECK(!decision->message.empty());
-      ranks_[rank].pending.clear();
-      ranks_[rank].names.clear();
-    }
-    if (decision->has_gate) negotiator.OnDone();
   }
-
-  void EndToken(int rank, Token token) {
-    Rank& at = ranks_[rank];
-    const auto found = at.pending.find(token);
-    FUZZ_CHECK(found != at.pending.end());
-    at.names.erase(found->second);
-    at.pending.erase(found);
+  void CarryOutEverywhere() {
+    for (int rank = 0; rank < world_.size(); ++rank) CarryOut(rank);
   }
 
   FuzzInput& input_;
-  std::vector<Rank> ranks_;
+  SimWorld world_;
+  std::vector<uint64_t> last_decision_;  // that each rank has heard of
   std::vector<negotiation::TreePosition> neighbours_;
-  std::map<std::pair<int, int>, std::deque<std::string>> links_;
-  Token next_token_ = 1;
-  int64_t now_ns_ = 1'000'000'000;
 };
 
 }  // namespace
@@ -517,6 +233,7 @@ class World {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hvdlite::fuzz::FuzzInput input(data, size);
-  hvdlite::fuzz::World(input).Run();
+  const hvdlite::fuzz::Settings settings = hvdlite::fuzz::AnySettings(input);
+  hvdlite::fuzz::DamagedWorld(input, settings).Run();
   return 0;
 }

@@ -17,7 +17,9 @@
 #include "gtest/gtest.h"
 #include "negotiation/protocol/decision_maker.h"
 #include "negotiation/protocol/negotiator.h"
+#include "tests/testing/fakes/negotiation_requests.h"
 #include "tests/testing/worlds/coordinated_world.h"
+#include "tests/testing/worlds/sim_world.h"
 
 namespace {
 
@@ -47,95 +49,19 @@ void operator delete[](void* memory, size_t) noexcept { Free(memory); }
 namespace hvdlite::negotiation {
 namespace {
 
-// Negotiators in one thread that take turns, until nothing moves.
-class Ring {
- public:
-  Ring(int size, uint64_t max_idle_uses, int arity = 2) : pending_(size) {
-    Negotiator::Options options;
-    options.layout =
-        std::make_shared<WorldLayout>(std::vector<int>(size, 0));
-    options.tree_arity = arity;
-    options.max_idle_uses = max_idle_uses;
-    for (int rank = 0; rank < size; ++rank) {
-      options.rank = rank;
-      ranks_.push_back(std::make_unique<Negotiator>(options));
-    }
-  }
+using hvdlite::testing::AddSet;
+using hvdlite::testing::Gradient;
+using hvdlite::testing::SimWorld;
 
-  int size() const { return static_cast<int>(ranks_.size()); }
-  Negotiator& operator[](int rank) { return *ranks_[rank]; }
-
-  void Submit(int rank, const Request& request) {
-    ranks_[rank]->Submit(request, /*absent=*/false, ++next_token_);
-    ranks_[rank]->MarkUrgent(request.name);
-    ++pending_[rank];
-  }
-
-  void Join(int rank) {
-    Request join;
-    join.name = "join";
-    join.collective = Collective::kJoin;
-    ranks_[rank]->Submit(join, /*absent=*/false, ++next_token_);
-    Settle();
-  }
-
-  // These ranks run it; by default, all do.
-  void Run(const Request& request, std::vector<int> ranks = {}) {
-    for (int rank = 0; ranks.empty() && rank < size(); ++rank) {
-      Submit(rank, request);
-    }
-    for (const int rank : ranks) Submit(rank, request);
-    Settle();
-    for (int rank = 0; rank < size(); ++rank) {
-      ASSERT_EQ(pending_[rank], 0) << request.name << " on rank " << rank;
-    }
-  }
-
-  void Settle() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (int rank = 0; rank < size(); ++rank) moved |= Move(rank);
-    }
-  }
-
- private:
-  bool Move(int rank) {
-    Negotiator& negotiator = *ranks_[rank];
-    if (!negotiator.Plan() && !negotiator.has_work()) return false;
-    bool moved = false;
-    for (const Negotiator::Outgoing& outgoing : negotiator.TakeOutgoing()) {
-      wire::Message message;
-      EXPECT_TRUE(
-          message.ParseFromString(outgoing.message.SerializeAsString()));
-      const absl::Status status =
-          ranks_[outgoing.to]->OnMessage(rank, message);
-      EXPECT_TRUE(status.ok()) << status;
-      moved = true;
-    }
-    while (const auto decision = negotiator.NextDecision()) {
-      for (const auto& tensor : decision->tensors) {
-        pending_[rank] -= tensor.token.has_value() ? 1 : 0;
-      }
-      pending_[rank] -= static_cast<int>(decision->failed.size());
-      if (decision->kind != Decision::Kind::kAllJoined) {
-        pending_[rank] -= decision->token.has_value() ? 1 : 0;
-      }
-      if (decision->has_gate) negotiator.OnDone();
-      moved = true;
-    }
-    return moved;
-  }
-
-  std::vector<std::unique_ptr<Negotiator>> ranks_;
-  std::vector<int> pending_;
-  Token next_token_ = 0;
-};
+Negotiator::Options Forgetting(uint64_t max_idle_uses) {
+  Negotiator::Options options;
+  options.max_idle_uses = max_idle_uses;
+  return options;
+}
 
 Request Sum(const std::string& name, int64_t elements = 16) {
-  Request request;
-  request.name = absl::StrCat("a name that is no short string ", name);
-  request.tensors = {{.shape = {elements}}};
-  return request;
+  return Gradient(absl::StrCat("a name that is no short string ", name),
+                  elements);
 }
 
 // How many bytes more are allocated after ten times as much of it.
@@ -147,15 +73,26 @@ int64_t GrowthOf(const std::function<void(int i)>& work, int count) {
   return allocated_bytes - before;
 }
 
+int64_t GrowthIn(SimWorld& world, const std::function<void(int i)>& work,
+                 int count) {
+  return GrowthOf(
+      [&](int i) {
+        work(i);
+        world.ForgetDone();
+      },
+      count);
+}
+
 // Less than one byte for each of what follows. Hash tables double at times.
 constexpr int64_t kNothing = 16384;
 
 TEST(NegotiationMemoryTest, NamesThatAreNoLongerUsedLeaveNothing) {
   for (const int uses : {1, 2, 5}) {
-    Ring ring(3, /*max_idle_uses=*/64);
-    const int64_t growth = GrowthOf(
+    SimWorld world({3}, Forgetting(64));
+    const int64_t growth = GrowthIn(
+        world,
         [&](int name) {
-          for (int i = 0; i < uses; ++i) ring.Run(Sum(absl::StrCat(name)));
+          for (int i = 0; i < uses; ++i) world.Run(Sum(absl::StrCat(name)));
         },
         400);
     EXPECT_LT(growth, kNothing) << uses << " uses of 3,600 names";
@@ -163,71 +100,71 @@ TEST(NegotiationMemoryTest, NamesThatAreNoLongerUsedLeaveNothing) {
 }
 
 TEST(NegotiationMemoryTest, NamesThatAreUsedInTurnTakeABoundedPlace) {
-  Ring ring(2, /*max_idle_uses=*/64);
+  SimWorld world({2}, Forgetting(64));
   uint64_t next = 1;
-  const int64_t growth = GrowthOf(
+  const int64_t growth = GrowthIn(
+      world,
       [&](int) {
         next = next * 6364136223846793005 + 1442695040888963407;
-        ring.Run(Sum(absl::StrCat((next >> 33) % 200)));
+        world.Run(Sum(absl::StrCat((next >> 33) % 200)));
       },
       1000);
   EXPECT_LT(growth, kNothing);
 }
 
 TEST(NegotiationMemoryTest, RequestsOfOneNameTakeABoundedPlace) {
-  Ring ring(2, /*max_idle_uses=*/64);
-  const int64_t growth = GrowthOf(
+  SimWorld world({2}, Forgetting(64));
+  const int64_t growth = GrowthIn(
+      world,
       [&](int i) {
-        for (int use = 0; use < 3; ++use) ring.Run(Sum("one", i));
+        for (int use = 0; use < 3; ++use) world.Run(Sum("one", i));
       },
       400);
   EXPECT_LT(growth, kNothing);
 }
 
 TEST(NegotiationMemoryTest, OperationsOfOneUseWhileARankHasJoinedLeaveNothing) {
-  Ring ring(3, /*max_idle_uses=*/64);
-  const int64_t growth = GrowthOf(
+  SimWorld world({3}, Forgetting(64));
+  const int64_t growth = GrowthIn(
+      world,
       [&](int i) {
-        if (i % 20 == 0) ring.Join(2);
-        ring.Run(Sum(absl::StrCat(i)), {0, 1});
+        if (i % 20 == 0) world.Join(2);
+        world.Run(Sum(absl::StrCat(i)), {0, 1});
         if (i % 20 != 19) return;
-        for (const int rank : {0, 1}) ring.Join(rank);
+        for (const int rank : {0, 1}) world.Join(rank);
+        world.Settle();
       },
       400);
   EXPECT_LT(growth, kNothing);
 }
 
 TEST(NegotiationMemoryTest, ProcessSetsThatAreRemovedLeaveNothing) {
-  Ring ring(4, /*max_idle_uses=*/1 << 20);
-  const int64_t growth = GrowthOf(
+  SimWorld world({4}, Forgetting(1 << 20));
+  const int64_t growth = GrowthIn(
+      world,
       [&](int i) {
-        Request add;
-        add.name = "add";
-        add.collective = Collective::kAddProcessSet;
-        add.members = {1, 3};
-        ring.Run(add);
+        world.Run(AddSet({1, 3}));
         Request sum = Sum("of the set");
         sum.process_set = static_cast<ProcessSetId>(i + 1);
-        for (int use = 0; use < 3; ++use) ring.Run(sum, {1, 3});
-        Request remove;
-        remove.name = "remove";
-        remove.collective = Collective::kRemoveProcessSet;
-        remove.removed = sum.process_set;
-        ring.Run(remove);
+        for (int use = 0; use < 3; ++use) world.Run(sum, {1, 3});
+        world.SubmitRemoval(sum.process_set);
+        world.Settle();
       },
       400);
   EXPECT_LT(growth, kNothing);
 }
 
 TEST(NegotiationMemoryTest, FailuresLeaveNothing) {
-  Ring ring(3, /*max_idle_uses=*/64);
-  const int64_t growth = GrowthOf(
+  SimWorld world({3}, Forgetting(64));
+  const int64_t growth = GrowthIn(
+      world,
       [&](int i) {
         for (int use = 0; use < 3; ++use) {
           for (int rank = 0; rank < 3; ++rank) {
-            ring.Submit(rank, Sum(absl::StrCat(i), use == 2 ? rank + 1 : 1));
+            world.SubmitUrgently(rank,
+                                 Sum(absl::StrCat(i), use == 2 ? rank + 1 : 1));
           }
-          ring.Settle();
+          world.Settle();
         }
       },
       400);
@@ -252,24 +189,25 @@ TEST(NegotiationMemoryTest, GroupOfTensorsThatIsNeverEmptyTakesABoundedPlace) {
 
 // As the names of an optimizer that every rank destroys in its own time.
 TEST(NegotiationMemoryTest, ReleasedNamesLeaveNothing) {
-  Ring ring(5, /*max_idle_uses=*/1 << 20);
-  const int64_t growth = GrowthOf(
+  SimWorld world({5}, Forgetting(1 << 20));
+  const int64_t growth = GrowthIn(
+      world,
       [&](int i) {
         const auto name = [&](int parameter) {
           return absl::StrCat(i, ".", parameter);
         };
         for (int step = 0; step < 3; ++step) {
           for (int parameter = 0; parameter < 10; ++parameter) {
-            ring.Run(Sum(name(parameter)));
+            world.Run(Sum(name(parameter)));
           }
         }
-        for (int rank = 0; rank < ring.size(); ++rank) {
+        for (int rank = 0; rank < world.size(); ++rank) {
           for (int parameter = 0; parameter < 10; ++parameter) {
-            ring[rank].Release(Sum(name(parameter)).name);
+            world.Release(rank, Sum(name(parameter)).name);
           }
-          if (rank % 2 == i % 2) ring.Run(Sum("something else"));
+          if (rank % 2 == i % 2) world.Run(Sum("something else"));
         }
-        ring.Run(Sum("something else"));
+        world.Run(Sum("something else"));
       },
       20);
   EXPECT_LT(growth, kNothing) << "180 optimizers of 10 parameters";
@@ -277,10 +215,11 @@ TEST(NegotiationMemoryTest, ReleasedNamesLeaveNothing) {
 
 // The root's part, and everybody else's, of a world of 1,024.
 TEST(NegotiationMemoryTest, LargeWorldForgetsAsWell) {
-  Ring ring(1024, /*max_idle_uses=*/8, /*arity=*/8);
-  const int64_t growth = GrowthOf(
+  SimWorld world({1024, 1, 8}, Forgetting(8));
+  const int64_t growth = GrowthIn(
+      world,
       [&](int name) {
-        for (int i = 0; i < 2; ++i) ring.Run(Sum(absl::StrCat(name)));
+        for (int i = 0; i < 2; ++i) world.Run(Sum(absl::StrCat(name)));
       },
       10);
   EXPECT_LT(growth, 1024 * 512) << "half a name per rank, after 90";

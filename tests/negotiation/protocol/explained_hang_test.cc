@@ -10,14 +10,14 @@
 #include "gtest/gtest.h"
 #include "negotiation/protocol/negotiator.h"
 #include "negotiation/protocol/process_look.h"
-#include "tests/testing/fakes/gradient_request.h"
-#include "tests/testing/worlds/lockstep_world.h"
+#include "tests/testing/fakes/negotiation_requests.h"
+#include "tests/testing/worlds/sim_world.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
 using hvdlite::testing::Gradient;
-using hvdlite::testing::LockstepWorld;
+using hvdlite::testing::SimWorld;
 using hvdlite::testing::SmallBatches;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -109,7 +109,7 @@ TEST(ProcessLookTest, WhatItSaysIsWhatItCountsAs) {
 // ---- Messages.
 
 TEST(ExplainedHangTest, ManyTensorsAndThreeMissingRanksAreOneMessage) {
-  LockstepWorld world(7, Explains(), /*ranks_per_host=*/2);
+  SimWorld world({7, 2}, Explains());
   world.explain = [](int rank) { return rank == 5 ? Computes() : Asleep(); };
   for (int rank = 0; rank < 7; ++rank) world.Submit(rank, Gradient("first"));
   world.MarkUrgent(0, "first");
@@ -134,7 +134,7 @@ TEST(ExplainedHangTest, ManyTensorsAndThreeMissingRanksAreOneMessage) {
 }
 
 TEST(ExplainedHangTest, AnswersThatAreTooLateAreNotWaitedForAndDoNoHarm) {
-  LockstepWorld world(3, Explains());
+  SimWorld world({3}, Explains());
   bool answers = false;
   int asked = 0;
   world.explain = [&](int) {
@@ -159,7 +159,7 @@ TEST(ExplainedHangTest, AnswersThatAreTooLateAreNotWaitedForAndDoNoHarm) {
 }
 
 TEST(ExplainedHangTest, RankThatDoesNotAnswerIsLookedAtFromOutside) {
-  LockstepWorld world(3, Explains(), /*ranks_per_host=*/3);
+  SimWorld world({3, 3}, Explains());
   world.explain = [](int) { return Asleep(); };
   std::vector<int64_t> looked_ns;
   world.look_at = [&](int rank) -> std::optional<ProcessSample> {
@@ -179,7 +179,7 @@ TEST(ExplainedHangTest, RankThatDoesNotAnswerIsLookedAtFromOutside) {
 }
 
 TEST(ExplainedHangTest, RankThatIsSwampedIsSeenToComputeFromOutside) {
-  LockstepWorld world(2, Explains(), /*ranks_per_host=*/2);
+  SimWorld world({2, 2}, Explains());
   world.explain = [](int) { return Asleep(); };
   world.look_at = [&](int) -> std::optional<ProcessSample> {
     return SampleAt(world.now_ns(), 'R', /*cpu_ns=*/world.now_ns());
@@ -196,7 +196,7 @@ TEST(ExplainedHangTest, RankThatIsSwampedIsSeenToComputeFromOutside) {
 
 TEST(ExplainedHangTest, AllRanksAreReportedOnTheRootInRankOrderWhenAnyAsks) {
   for (const int asks : {0, 3, 6}) {
-    LockstepWorld world(7, Explains(), /*ranks_per_host=*/2);
+    SimWorld world({7, 2}, Explains());
     world.explain = [](int rank) {
       return rank == 3 || rank == 4 ? Computes() : Asleep();
     };
@@ -228,7 +228,7 @@ TEST(ExplainedHangTest, AllRanksAreReportedOnTheRootInRankOrderWhenAnyAsks) {
 }
 
 TEST(ExplainedHangTest, RankThatDoesNotAnswerIsNamedInTheReportOfAll) {
-  LockstepWorld world(3, Explains());
+  SimWorld world({3}, Explains());
   world.explain = [](int) { return Asleep(); };
   world.Stop(1);
   world[0].AskEverybody();
@@ -242,7 +242,7 @@ TEST(ExplainedHangTest, RankThatDoesNotAnswerIsNamedInTheReportOfAll) {
 TEST(ExplainedHangTest, ReportOfManyRanksStaysBounded) {
   Negotiator::Options options = Explains();
   options.pids = nullptr;
-  LockstepWorld world(600, options, /*ranks_per_host=*/4);
+  SimWorld world({600, 4}, options);
   world.explain = [](int rank) {
     return Asleep(absl::StrCat(rank, std::string(10'000, 'x')));
   };
@@ -264,7 +264,7 @@ TEST(ExplainedHangTest, ReportOfManyRanksStaysBounded) {
 
 class GivingUpTest : public ::testing::Test {
  protected:
-  GivingUpTest() : world_(3, Explains()) {
+  GivingUpTest() : world_({3}, Explains()) {
     world_.explain = [this](int rank) { return says_.at(rank); };
   }
   // In seconds after the beginning; nullopt: not within `limit`.
@@ -284,7 +284,7 @@ class GivingUpTest : public ::testing::Test {
 
   std::vector<Explanation> says_ =
       std::vector<Explanation>{Asleep(), Asleep(), Asleep()};
-  LockstepWorld world_;
+  SimWorld world_;
   std::string reason_;
 };
 

@@ -4,21 +4,23 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/protocol/negotiator.h"
-#include "tests/testing/fakes/gradient_request.h"
-#include "tests/testing/worlds/lockstep_world.h"
+#include "tests/testing/fakes/negotiation_requests.h"
+#include "tests/testing/worlds/sim_world.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
 using hvdlite::testing::Gradient;
-using hvdlite::testing::LockstepWorld;
+using hvdlite::testing::SimWorld;
 using hvdlite::testing::SmallBatches;
+using hvdlite::testing::WorldShape;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -28,7 +30,7 @@ using ::testing::SizeIs;
 
 // What ranks have told each other since Clear().
 struct Traffic {
-  explicit Traffic(LockstepWorld& world) {
+  explicit Traffic(SimWorld& world) {
     world.on_send = [this](const std::string& bytes) { Add(bytes); };
   }
 
@@ -56,37 +58,13 @@ struct Traffic {
   std::set<uint32_t> registered;
 };
 
-void SubmitAndWait(LockstepWorld& world, int rank, const Request& request) {
-  world.Submit(rank, request);
-  world.MarkUrgent(rank, request.name);
+Negotiator::Options Forgetting(uint64_t max_idle_uses) {
+  Negotiator::Options options = SmallBatches();
+  options.max_idle_uses = max_idle_uses;
+  return options;
 }
 
-// All ranks run it, and wait for it.
-void RunEverywhere(LockstepWorld& world, const Request& request) {
-  for (int rank = 0; rank < world.size(); ++rank) {
-    SubmitAndWait(world, rank, request);
-  }
-  world.Settle();
-  for (int rank = 0; rank < world.size(); ++rank) {
-    ASSERT_FALSE(world.IsPending(rank, request.name)) << rank;
-  }
-}
-
-struct ForgettingWorld {
-  int ranks;
-  int ranks_per_host;
-  int arity;
-};
-
-class ForgottenIdsTest : public ::testing::TestWithParam<ForgettingWorld> {
- protected:
-  static LockstepWorld Make(uint64_t max_idle_uses) {
-    Negotiator::Options options = SmallBatches();
-    options.tree_arity = GetParam().arity;
-    options.max_idle_uses = max_idle_uses;
-    return LockstepWorld(GetParam().ranks, options, GetParam().ranks_per_host);
-  }
-};
+class ForgottenIdsTest : public ::testing::TestWithParam<WorldShape> {};
 
 // Ids live for one use or a few, names stand for several requests in turn, and
 // ranks release names at any time, each for itself. Every rank submits in an
@@ -95,40 +73,21 @@ TEST_P(ForgottenIdsTest, EveryRankDoesTheSameWhateverIsForgottenMeanwhile) {
   constexpr int kNames = 6;
   for (uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
-    LockstepWorld world = Make(3 + seed % 4 * 2);
+    SimWorld world(GetParam(), Forgetting(3 + seed % 4 * 2));
     Traffic traffic(world);
     for (int round = 0; round < 10; ++round) {
-      std::vector<std::vector<Request>> orders(world.size());
-      for (auto& order : orders) {
-        for (int i = 0; i < kNames; ++i) {
-          order.push_back(Gradient(absl::StrCat("t", i),
-                                   8 + i + (round * i) % 2 * 100));
-        }
-        std::shuffle(order.begin(), order.end(), random);
+      std::vector<SimWorld::Submission> all;
+      for (int i = 0; i < kNames * world.size(); ++i) {
+        const int name = i / world.size();
+        all.push_back(
+            {i % world.size(), Gradient(absl::StrCat("t", name),
+                                        8 + name + (round * name) % 2 * 100)});
       }
-      const auto move = [&] {
-        for (uint32_t i = random() % 4; i > 0; --i) world.Step(random);
-        if (random() % 8 == 0) {
-          world.Release(static_cast<int>(random() % world.size()),
-                        absl::StrCat("t", random() % kNames));
-        }
-      };
-      std::vector<size_t> submitted(world.size(), 0);
-      for (int left = kNames * world.size(); left > 0;) {
-        const int rank = static_cast<int>(random() % world.size());
-        if (submitted[rank] == kNames) continue;
-        world.Submit(rank, orders[rank][submitted[rank]++]);
-        --left;
-        move();
-      }
-      for (int rank = 0; rank < world.size(); ++rank) {
-        for (const Request& request : orders[rank]) {
-          if (!world.IsPending(rank, request.name)) continue;
-          world.MarkUrgent(rank, request.name);
-          move();
-        }
-      }
-      world.Settle(random);
+      world.RunShuffled(std::move(all), random, [&] {
+        if (random() % 8 != 0) return;
+        world.Release(static_cast<int>(random() % world.size()),
+                      absl::StrCat("t", random() % kNames));
+      });
       for (int rank = 0; rank < world.size(); ++rank) {
         ASSERT_EQ(world.done(rank), world.done(0)) << "rank " << rank;
         ASSERT_FALSE(world[rank].has_work()) << "rank " << rank;
@@ -150,7 +109,7 @@ TEST_P(ForgottenIdsTest, EveryRankDoesTheSameWhateverIsForgottenMeanwhile) {
 TEST_P(ForgottenIdsTest, RanksThatHaveJoinedForgetLikeTheOthers) {
   for (uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
-    LockstepWorld world = Make(2);
+    SimWorld world(GetParam(), Forgetting(2));
     const int size = world.size();
     for (int round = 0; round < 6; ++round) {
       const int joined = static_cast<int>(random() % size);
@@ -159,8 +118,8 @@ TEST_P(ForgottenIdsTest, RanksThatHaveJoinedForgetLikeTheOthers) {
         if (i == when) world.Join(joined);
         for (int rank = 0; rank < size; ++rank) {
           if (i >= when && rank == joined) continue;
-          SubmitAndWait(world, rank,
-                        Gradient(absl::StrCat("t", i), 8 + round % 2));
+          world.SubmitUrgently(rank,
+                               Gradient(absl::StrCat("t", i), 8 + round % 2));
           world.Step(random);
         }
         if (random() % 2 == 0) {
@@ -194,8 +153,8 @@ TEST_P(ForgottenIdsTest, ReportThatCrossesTheDecisionIsUnderstood) {
       for (int early = 1; early < GetParam().ranks;
            early += std::max(1, GetParam().ranks / 8)) {
         std::mt19937 random(seed);
-        LockstepWorld world = Make(1000);
-        for (int i = 0; i < 3; ++i) RunEverywhere(world, Gradient("a"));
+        SimWorld world(GetParam(), Forgetting(1000));
+        for (int i = 0; i < 3; ++i) world.Run(Gradient("a"));
         world[0].Release("a");
         world[0].Plan();  // decided, and not sent
         world.Submit(early, Gradient("a"));
@@ -203,7 +162,7 @@ TEST_P(ForgottenIdsTest, ReportThatCrossesTheDecisionIsUnderstood) {
         world.Submit(0, Gradient("a"));  // sends the decision, too
         world.Settle(random);
         for (int rank = 1; rank < world.size(); ++rank) {
-          if (rank != early) SubmitAndWait(world, rank, Gradient("a"));
+          if (rank != early) world.SubmitUrgently(rank, Gradient("a"));
         }
         world.MarkUrgent(early, "a");
         world.Settle(random);
@@ -217,58 +176,41 @@ TEST_P(ForgottenIdsTest, ReportThatCrossesTheDecisionIsUnderstood) {
   }
 }
 
-TEST_P(ForgottenIdsTest, MismatchWithAForgottenIdNamesTheDifference) {
-  LockstepWorld world = Make(1000);
-  const int early = world.size() - 1;
-  for (int i = 0; i < 3; ++i) RunEverywhere(world, Gradient("a"));
-  world.Submit(early, Gradient("a", 16));
-  world.MarkUrgent(early, "a");
-  world.Release(0, "a");
-  world.Settle();
-  for (int rank = 0; rank < early; ++rank) {
-    SubmitAndWait(world, rank, Gradient("a", 17));
-  }
-  world.Settle();
-  for (int rank = 0; rank < world.size(); ++rank) {
-    const auto& failure = world.done(rank).back();
-    ASSERT_EQ(failure.kind, Decision::Kind::kFailure);
-    EXPECT_THAT(failure.message,
-                AllOf(HasSubstr("shape of 'a'"), HasSubstr("[17] on rank"),
-                      HasSubstr(absl::StrCat("[16] on rank ", early))));
-  }
-  RunEverywhere(world, Gradient("a"));
-}
-
-TEST_P(ForgottenIdsTest, MismatchOfTwoIdsNamesTheDifference) {
-  LockstepWorld world = Make(1000);
-  const int odd = world.size() - 1;
-  for (int i = 0; i < 2; ++i) {
-    for (const int elements : {16, 17}) {
-      RunEverywhere(world, Gradient("a", elements));
+// One rank reports by an id that the others have forgotten, or by another one
+// of the name.
+TEST_P(ForgottenIdsTest, MismatchWithAnIdNamesTheDifference) {
+  for (const bool forgotten : {true, false}) {
+    SimWorld world(GetParam(), Forgetting(1000));
+    const int odd = world.size() - 1;
+    for (int i = 0; i < 3; ++i) {
+      world.Run(Gradient("a", 16));
+      if (!forgotten) world.Run(Gradient("a", 17));
     }
+    world.SubmitUrgently(odd, Gradient("a", 16));
+    if (forgotten) world.Release(0, "a");
+    world.Settle();
+    for (int rank = 0; rank < odd; ++rank) {
+      world.SubmitUrgently(rank, Gradient("a", 17));
+    }
+    world.Settle();
+    for (int rank = 0; rank < world.size(); ++rank) {
+      const auto& failure = world.done(rank).back();
+      ASSERT_EQ(failure.kind, Decision::Kind::kFailure);
+      EXPECT_THAT(failure.message,
+                  AllOf(HasSubstr("[17] on rank"),
+                        HasSubstr(absl::StrCat("[16] on rank ", odd))));
+    }
+    world.Run(Gradient("a"));
   }
-  Traffic traffic(world);
-  for (int rank = 0; rank < world.size(); ++rank) {
-    SubmitAndWait(world, rank, Gradient("a", rank == odd ? 17 : 16));
-  }
-  world.Settle();
-  for (int rank = 0; rank < world.size(); ++rank) {
-    const auto& failure = world.done(rank).back();
-    ASSERT_EQ(failure.kind, Decision::Kind::kFailure);
-    EXPECT_THAT(failure.message,
-                AllOf(HasSubstr("shape of 'a'"), HasSubstr("[16] on rank"),
-                      HasSubstr(absl::StrCat("[17] on rank ", odd))));
-  }
-  RunEverywhere(world, Gradient("a", 17));
 }
 
 TEST_P(ForgottenIdsTest, RequestsThatTakeTurnsUnderOneNameTravelAsIds) {
-  LockstepWorld world = Make(1000);
+  SimWorld world(GetParam(), Forgetting(1000));
   Traffic traffic(world);
   for (int round = 0; round < 5; ++round) {
     if (round == 2) traffic.Clear();
     for (const int elements : {1, 262'144, 7}) {
-      RunEverywhere(world, Gradient("a", elements));
+      world.Run(Gradient("a", elements));
     }
   }
   EXPECT_EQ(traffic.announced, 0);
@@ -278,24 +220,18 @@ TEST_P(ForgottenIdsTest, RequestsThatTakeTurnsUnderOneNameTravelAsIds) {
 
 INSTANTIATE_TEST_SUITE_P(
     Worlds, ForgottenIdsTest,
-    ::testing::Values(ForgettingWorld{2, 1, 8}, ForgettingWorld{3, 1, 1},
-                      ForgettingWorld{5, 2, 2}, ForgettingWorld{7, 1, 2},
-                      ForgettingWorld{16, 4, 2}, ForgettingWorld{64, 8, 4}));
-
-Negotiator::Options ForgetOptions(int arity, uint64_t max_idle_uses = 32768) {
-  Negotiator::Options options = SmallBatches();
-  options.tree_arity = arity;
-  options.max_idle_uses = max_idle_uses;
-  return options;
-}
+    ::testing::Values(WorldShape{2, 1, 8}, WorldShape{3, 1, 1},
+                      WorldShape{5, 2, 2}, WorldShape{7, 1, 2},
+                      WorldShape{16, 4, 2}, WorldShape{64, 8, 4}),
+    [](const auto& info) { return NameOf(info.param); });
 
 TEST(IdsOfANameTest, MoreRequestsThanOneNameGetsIdsForStayAnnounced) {
-  LockstepWorld world(2, ForgetOptions(2));
+  SimWorld world({2}, SmallBatches());
   Traffic traffic(world);
   for (int round = 0; round < 6; ++round) {
     if (round == 3) traffic.Clear();
     for (int elements = 1; elements <= 20; ++elements) {
-      RunEverywhere(world, Gradient("a", elements));
+      world.Run(Gradient("a", elements));
     }
   }
   EXPECT_EQ(traffic.announced, 3 * 4) << "four have none of the sixteen ids";
@@ -303,40 +239,39 @@ TEST(IdsOfANameTest, MoreRequestsThanOneNameGetsIdsForStayAnnounced) {
 }
 
 TEST(IdsOfANameTest, RequestThatWasNotUsedForAWhileGivesItsIdUp) {
-  LockstepWorld world(2, ForgetOptions(2));
+  SimWorld world({2}, SmallBatches());
   Traffic traffic(world);
   for (int round = 0; round < 3; ++round) {
     for (int elements = 1; elements <= 16; ++elements) {
-      RunEverywhere(world, Gradient("a", elements));
+      world.Run(Gradient("a", elements));
     }
   }
-  for (int i = 0; i < 1024; ++i) RunEverywhere(world, Gradient("other"));
+  for (int i = 0; i < 1024; ++i) world.Run(Gradient("other"));
   traffic.Clear();
-  for (int i = 0; i < 4; ++i) RunEverywhere(world, Gradient("a", 99));
+  for (int i = 0; i < 4; ++i) world.Run(Gradient("a", 99));
   EXPECT_THAT(traffic.registered, SizeIs(1));
   EXPECT_EQ(traffic.announced, 2);
   EXPECT_EQ(traffic.forgetting, 1);
 }
 
 TEST(IdsOfANameTest, WhatIsUsedOnceGetsNoId) {
-  LockstepWorld world(2, ForgetOptions(2));
+  SimWorld world({2}, SmallBatches());
   Traffic traffic(world);
   for (int i = 1; i < 100; ++i) {
-    RunEverywhere(world, Gradient("a", i));
-    RunEverywhere(world, Gradient(absl::StrCat("t", i)));
+    world.Run(Gradient("a", i));
+    world.Run(Gradient(absl::StrCat("t", i)));
   }
   EXPECT_THAT(traffic.registered, IsEmpty());
 }
 
 TEST(IdsOfANameTest, WhatIsUsedOnceWhileARankHasJoinedGetsNoId) {
-  LockstepWorld world(3, ForgetOptions(2));
+  SimWorld world({3}, SmallBatches());
   world.Join(2);
   world.Settle();
   Traffic traffic(world);
   for (int i = 0; i < 20; ++i) {
     const Request request = Gradient(absl::StrCat("t", i));
-    for (const int rank : {0, 1}) SubmitAndWait(world, rank, request);
-    world.Settle();
+    world.Run(request, {0, 1});
     EXPECT_THAT(world.done(0).back().tensors, ElementsAre(request.name));
     EXPECT_THAT(world.done(2).back().tensors,
                 ElementsAre("(" + request.name + ")"));
@@ -346,16 +281,13 @@ TEST(IdsOfANameTest, WhatIsUsedOnceWhileARankHasJoinedGetsNoId) {
 
 // A rank that has not heard that the id is forgotten may still report by it.
 TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
-  LockstepWorld world(3, ForgetOptions(2));
+  SimWorld world({3}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({0, 1});
   const auto in_set = [&](const std::string& name) {
-    Request request = Gradient(name);
-    request.process_set = set;
-    for (const int rank : {0, 1}) SubmitAndWait(world, rank, request);
-    world.Settle();
+    world.Run(Gradient(name, 16, set), {0, 1});
   };
   Traffic traffic(world);
-  for (int i = 0; i < 2; ++i) RunEverywhere(world, Gradient("a"));
+  for (int i = 0; i < 2; ++i) world.Run(Gradient("a"));
   ASSERT_THAT(traffic.registered, ElementsAre(0));
   traffic.Clear();
   world.Stop(2);
@@ -363,10 +295,10 @@ TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
   for (int i = 0; i < 2; ++i) in_set("b");
   EXPECT_GT(traffic.forgetting, 0);
   EXPECT_THAT(traffic.registered, ElementsAre(1));
-  world.Submit(2, Gradient("a"));  // by id: it has not heard of anything
-  world.MarkUrgent(2, "a");
+  // By id: it has not heard of anything.
+  world.SubmitUrgently(2, Gradient("a"));
   world.Resume(2);
-  for (const int rank : {0, 1}) SubmitAndWait(world, rank, Gradient("a"));
+  for (const int rank : {0, 1}) world.SubmitUrgently(rank, Gradient("a"));
   world.Settle();
   EXPECT_FALSE(world.IsPending(2, "a"));
   traffic.Clear();
@@ -375,29 +307,12 @@ TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
 }
 
 TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAre) {
-  LockstepWorld world(4, ForgetOptions(2));
+  SimWorld world({4}, SmallBatches());
   Traffic traffic(world);
   for (int round = 0; round < 10; ++round) {
-    Request add;
-    add.name = "add";
-    add.collective = Collective::kAddProcessSet;
-    add.members = {1, 3};
-    world.SubmitEverywhere(add);
-    world.Settle();
-    const ProcessSetId set = static_cast<ProcessSetId>(round + 1);
-    for (int i = 0; i < 3; ++i) {
-      for (const int rank : {1, 3}) {
-        Request request = Gradient("x");
-        request.process_set = set;
-        SubmitAndWait(world, rank, request);
-      }
-      world.Settle();
-    }
-    Request remove;
-    remove.name = "remove";
-    remove.collective = Collective::kRemoveProcessSet;
-    remove.removed = set;
-    world.SubmitEverywhere(remove);
+    const ProcessSetId set = world.AddProcessSet({1, 3});
+    for (int i = 0; i < 3; ++i) world.Run(Gradient("x", 16, set), {1, 3});
+    world.SubmitRemoval(set);
     world.Settle();
   }
   EXPECT_THAT(traffic.registered, ElementsAre(0));
@@ -405,44 +320,39 @@ TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAre) {
 
 // The id of what a rank submitted last may stand for something else by now.
 TEST(IdsThatAreUsedAgainTest, StallTellsTheNameThatWasSubmittedLast) {
-  LockstepWorld world(3, ForgetOptions(2));
+  SimWorld world({3}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({0, 1});
-  for (int i = 0; i < 3; ++i) RunEverywhere(world, Gradient("mine"));
+  for (int i = 0; i < 3; ++i) world.Run(Gradient("mine"));
   world.Release(1, "mine");
-  Request other = Gradient("other");
-  other.process_set = set;
-  for (int i = 0; i < 4; ++i) {
-    for (const int rank : {0, 1}) SubmitAndWait(world, rank, other);
-    world.Settle();
-  }
-  for (const int rank : {0, 1}) SubmitAndWait(world, rank, Gradient("late"));
+  for (int i = 0; i < 4; ++i) world.Run(Gradient("other", 16, set), {0, 1});
+  for (const int rank : {0, 1}) world.SubmitUrgently(rank, Gradient("late"));
   world.AdvanceBySteps(absl::Seconds(90), absl::Seconds(5));
-  EXPECT_THAT(world.warnings,
-              Contains(AllOf(HasSubstr("'late'"),
-                             HasSubstr("last submitted 'mine'"))));
+  EXPECT_THAT(
+      world.warnings,
+      Contains(AllOf(HasSubstr("'late'"), HasSubstr("last submitted 'mine'"))));
 }
 
 TEST(ReleasedNamesTest, ReleaseByOneRankReachesAllAndCostsNoReport) {
   for (int released = 0; released < 7; ++released) {
-    LockstepWorld world(7, ForgetOptions(2));
+    SimWorld world({7}, SmallBatches());
     Traffic traffic(world);
-    for (int i = 0; i < 3; ++i) RunEverywhere(world, Gradient("a"));
+    for (int i = 0; i < 3; ++i) world.Run(Gradient("a"));
     const int64_t sent = world.bytes_sent;
     world.Release(released, "a");
     world.Release(released, "never used");
     EXPECT_EQ(world.bytes_sent, sent);
     traffic.Clear();
-    RunEverywhere(world, Gradient("b"));
+    world.Run(Gradient("b"));
     EXPECT_EQ(traffic.forgetting, 6) << "once for each link";
     // The others go on with it, as with a name that is new.
     traffic.Clear();
-    for (int i = 0; i < 3; ++i) RunEverywhere(world, Gradient("a"));
+    for (int i = 0; i < 3; ++i) world.Run(Gradient("a"));
     EXPECT_THAT(traffic.registered, ElementsAre(0));
     // When they release it one after the other, it is forgotten once.
     traffic.Clear();
     for (int rank = 0; rank < 7; ++rank) world.Release(rank, "a");
-    RunEverywhere(world, Gradient("c"));
-    RunEverywhere(world, Gradient("c"));
+    world.Run(Gradient("c"));
+    world.Run(Gradient("c"));
     EXPECT_EQ(traffic.forgetting, 6);
   }
 }

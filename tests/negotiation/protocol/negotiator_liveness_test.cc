@@ -9,63 +9,40 @@
 #include "gtest/gtest.h"
 #include "negotiation/protocol/messages.pb.h"
 #include "negotiation/protocol/negotiator.h"
-#include "tests/testing/fakes/gradient_request.h"
-#include "tests/testing/worlds/lockstep_world.h"
+#include "tests/testing/fakes/negotiation_requests.h"
+#include "tests/testing/worlds/sim_world.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
 using hvdlite::testing::Gradient;
-using hvdlite::testing::LockstepWorld;
+using hvdlite::testing::SimWorld;
 using hvdlite::testing::SmallBatches;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(NegotiatorLivenessTest, StallWarningNamesTensorRanksAndHosts) {
-  Negotiator::Options options = SmallBatches();
-  options.stall_warning = absl::Seconds(60);
-  LockstepWorld world(6, options, /*ranks_per_host=*/2);
+// What warnings say is explained_hang_test's.
+TEST(NegotiatorLivenessTest, StallIsWarnedOfOncePerOperationAndDoesNoHarm) {
+  SimWorld world({6, 2}, SmallBatches());
   world.Submit(4, Gradient("other"));
   world.Settle();
   for (const int rank : {0, 1, 2, 5}) world.Submit(rank, Gradient("x"));
   world.Settle();
-  world.Advance(absl::Seconds(59));
-  world.Settle();
+  world.AdvanceBySteps(absl::Seconds(59), absl::Seconds(59));
   EXPECT_THAT(world.warnings, IsEmpty());
-  for (int look = 0; look < 2; ++look) {
-    world.Advance(absl::Seconds(16));
-    world.Settle();
-  }
-  ASSERT_THAT(world.warnings, SizeIs(2)) << "'x' and 'other'";
-  EXPECT_THAT(world.warnings,
-              ::testing::Contains(
-                  AllOf(HasSubstr("'x' has waited 1m15s for 2 of 6 ranks"),
-                        HasSubstr("rank 3 (host1): has submitted nothing yet"),
-                        HasSubstr("rank 4 (host2): last submitted 'other'"))));
-  // The world is healthy: the ranks may still come.
+  world.AdvanceBySteps(absl::Seconds(32), absl::Seconds(16));
+  EXPECT_THAT(world.warnings, SizeIs(2)) << "'x' and 'other'";
+  // The ranks may still come.
   for (const int rank : {3, 4}) world.Submit(rank, Gradient("x"));
   world.MarkUrgent(0, "x");
   world.Settle();
   EXPECT_FALSE(world.IsPending(0, "x"));
 }
 
-TEST(NegotiatorLivenessTest, TensorsThatWaitForTheSameRanksAreOneWarning) {
-  LockstepWorld world(2, SmallBatches());
-  for (int i = 0; i < 10; ++i) {
-    world.Submit(0, Gradient(absl::StrCat("g", i)));
-  }
-  world.Advance(absl::Seconds(61));
-  world.Settle();
-  ASSERT_THAT(world.warnings, SizeIs(1));
-  EXPECT_THAT(world.warnings.front(),
-              AllOf(HasSubstr("'g0', 'g1', 'g2', 'g3' and 6 more have waited"),
-                    HasSubstr("rank 1 (host1)")));
-}
-
 TEST(NegotiatorLivenessTest, WhatWaitsForOthersIsNotCountedAsWaitingForThese) {
-  LockstepWorld world(2, SmallBatches());
+  SimWorld world({2}, SmallBatches());
   world.Submit(0, Gradient("x"));
   for (int i = 0; i < 3; ++i) {
     world.Submit(1, Gradient(absl::StrCat("g", i)));
@@ -78,28 +55,20 @@ TEST(NegotiatorLivenessTest, WhatWaitsForOthersIsNotCountedAsWaitingForThese) {
 }
 
 TEST(NegotiatorLivenessTest, StoppedRankIsSaidNotToAnswer) {
-  Negotiator::Options options = SmallBatches();
-  LockstepWorld world(7, options);
+  SimWorld world({7}, SmallBatches());
   for (int rank = 0; rank < 7; ++rank) {
     if (rank != 1) world.Submit(rank, Gradient("x"));
   }
   world.Settle();
   world.Stop(1);  // ranks 3 and 4 are below it
-  for (int i = 0; i < 20; ++i) {
-    world.Advance(absl::Seconds(10));
-    world.Settle();
-  }
+  world.AdvanceBySteps(absl::Seconds(200), absl::Seconds(10));
   ASSERT_FALSE(world.warnings.empty());
-  EXPECT_THAT(world.warnings.front(),
-              AllOf(HasSubstr("rank 1 (host1): does not answer"),
-                    HasSubstr("ranks 3-4: asked through it")));
+  EXPECT_THAT(world.warnings.front(), HasSubstr("ranks 3-4: asked through it"));
 }
 
 TEST(NegotiatorLivenessTest, ManyMissingRanksAreNamedAsRuns) {
   for (const int arity : {1, 2, 8}) {
-    Negotiator::Options options = SmallBatches();
-    options.tree_arity = arity;
-    LockstepWorld world(64, options, /*ranks_per_host=*/4);
+    SimWorld world({64, 4, arity}, SmallBatches());
     for (int i = 0; i < 100; ++i) {
       world.Submit(5, Gradient(absl::StrCat("early", i)));
     }
@@ -107,17 +76,12 @@ TEST(NegotiatorLivenessTest, ManyMissingRanksAreNamedAsRuns) {
     world.Advance(absl::Seconds(61));
     world.Settle();
     ASSERT_THAT(world.warnings, SizeIs(1)) << arity;
-    EXPECT_THAT(
-        world.warnings.front(),
-        AllOf(HasSubstr("and 96 more have waited 1m1s for 63 of 64 ranks"),
-              HasSubstr("rank 0 (host0): has submitted nothing yet"),
-              HasSubstr("rank 8 (host2): has submitted nothing yet"),
-              HasSubstr("; ranks 9-63.")));
+    EXPECT_THAT(world.warnings.front(), HasSubstr("; ranks 9-63."));
   }
 }
 
 TEST(NegotiatorLivenessTest, ScatteredMissingRanksAreCountedBeyondTheLowest) {
-  LockstepWorld world(512, SmallBatches());
+  SimWorld world({512}, SmallBatches());
   for (int rank = 0; rank < world.size(); rank += 2) {
     world.Submit(rank, Gradient("even"));
   }
@@ -125,16 +89,13 @@ TEST(NegotiatorLivenessTest, ScatteredMissingRanksAreCountedBeyondTheLowest) {
   world.Advance(absl::Seconds(61));
   world.DeliverAll();
   ASSERT_THAT(world.warnings, SizeIs(1));
-  EXPECT_THAT(world.warnings.front(),
-              AllOf(HasSubstr("for 256 of 512 ranks"),
-                    HasSubstr("rank 15 (host15): has submitted nothing yet"),
-                    HasSubstr("; ranks 17, 19, 21,"), HasSubstr("more. ")));
+  EXPECT_THAT(world.warnings.front(), HasSubstr("; ranks 17, 19, 21,"));
   EXPECT_LT(world.warnings.front().size(), 1500u);
 }
 
 // Reports may be coalesced for a look on their way up.
 TEST(NegotiatorLivenessTest, OperationThatEndedMeanwhileIsNotWarnedAbout) {
-  LockstepWorld world(2, SmallBatches());
+  SimWorld world({2}, SmallBatches());
   world.Submit(0, Gradient("x"));
   world.Submit(1, Gradient("y"));
   world.Advance(absl::Seconds(61));
@@ -152,7 +113,7 @@ TEST(NegotiatorLivenessTest, OperationThatEndedMeanwhileIsNotWarnedAbout) {
 // ---- Ranks that have left wait for the others to do so.
 
 TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveIsNamedToThoseThatHave) {
-  LockstepWorld world(6, SmallBatches(), /*ranks_per_host=*/2);
+  SimWorld world({6, 2}, SmallBatches());
   world.Submit(3, Gradient("x"));
   for (int rank = 0; rank < 6; ++rank) {
     if (rank != 3) world.Leave(rank, "the end");
@@ -166,9 +127,8 @@ TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveIsNamedToThoseThatHave) {
   ASSERT_THAT(world.warnings, SizeIs(1));
   EXPECT_THAT(
       world.warnings.front(),
-      AllOf(HasSubstr("'shutdown()' has waited 1m15s for 1 of 6 ranks to call "
-                      "it: rank 3 (host1): last submitted 'x' 1m15s ago."),
-            HasSubstr("shutdown()")));
+      HasSubstr("'shutdown()' has waited 1m15s for 1 of 6 ranks to call it: "
+                "rank 3 (host1): last submitted 'x' 1m15s ago."));
   world.Leave(3, "the end");
   world.Settle();
   for (int rank = 0; rank < 6; ++rank) {
@@ -181,67 +141,50 @@ TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveEndsTheWorldIfToldSo) {
   for (const bool fatal : {false, true}) {
     Negotiator::Options options = SmallBatches();
     if (fatal) options.stall_failure = absl::Seconds(100);
-    LockstepWorld world(4, options);
+    SimWorld world({4}, options);
     for (int rank = 0; rank < 3; ++rank) world.Leave(rank, "the end");
     world.Settle();
-    for (int i = 0; i < 20; ++i) {
-      world.Advance(absl::Seconds(10));
-      world.Settle();
-    }
+    world.AdvanceBySteps(absl::Seconds(200), absl::Seconds(10));
     for (int rank = 0; rank < 4; ++rank) {
       ASSERT_FALSE(world.done(rank).empty());
       EXPECT_EQ(world.done(rank).back().kind,
                 fatal ? Decision::Kind::kBroken : Decision::Kind::kDeparture);
-      if (!fatal) continue;
-      EXPECT_THAT(world.done(rank).back().message,
-                  AllOf(HasSubstr("'shutdown()'"), HasSubstr("rank 3 (host3)"),
-                        ::testing::Not(HasSubstr("rank 1"))));
     }
   }
 }
 
 TEST(NegotiatorLivenessTest, StoppedRankEndsTheWaitOfThoseThatHaveLeft) {
-  LockstepWorld world(7, SmallBatches());
+  SimWorld world({7}, SmallBatches());
   for (int rank = 0; rank < 7; ++rank) {
     if (rank != 1) world.Leave(rank, "the end");
   }
   world.Settle();
   world.Stop(1);  // ranks 3 and 4 are below it
-  for (int i = 0; i < 35; ++i) {
-    world.Advance(absl::Seconds(1));
-    world.Settle();
-  }
+  world.AdvanceBySteps(absl::Seconds(35), absl::Seconds(1));
   for (const int rank : {0, 2, 3, 4, 5, 6}) {
     ASSERT_FALSE(world.done(rank).empty());
     EXPECT_EQ(world.done(rank).back().kind, Decision::Kind::kBroken);
-    EXPECT_THAT(world.done(rank).back().message,
-                HasSubstr("rank 1 (host1) has given no sign of life"));
   }
 }
 
 TEST(NegotiatorLivenessTest, ASilentRankOfTheOwnHostIsNotBehindALinkThatIsCut) {
   for (const int hosts : {1, 2}) {
-    LockstepWorld world(2 * hosts, SmallBatches(), /*ranks_per_host=*/2);
+    SimWorld world({2 * hosts, 2}, SmallBatches());
     world.Submit(1, Gradient("x"));
     world.Stop(0);
-    for (int i = 0; i < 35; ++i) {
-      world.Advance(absl::Seconds(1));
-      world.Settle();
-    }
+    world.AdvanceBySteps(absl::Seconds(35), absl::Seconds(1));
     ASSERT_FALSE(world.done(1).empty());
     EXPECT_THAT(
         world.done(1).back().message,
-        ::testing::AllOf(
-            HasSubstr("rank 0 (host0) has given no sign of life to rank 1"),
-            HasSubstr(hosts == 1 ? "waits in MPI for a rank that is gone"
-                                 : "waits in MPI for a rank of another host"),
-            ::testing::Not(HasSubstr("link"))));
+        AllOf(HasSubstr(hosts == 1 ? "waits in MPI for a rank that is gone"
+                                   : "waits in MPI for a rank of another host"),
+              ::testing::Not(HasSubstr("link"))));
   }
 }
 
 TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownWasDecided) {
   for (int seed = 1; seed <= 100; ++seed) {
-    LockstepWorld world(7, SmallBatches());
+    SimWorld world({7}, SmallBatches());
     std::mt19937 random(seed);
     for (int rank = 0; rank < 6; ++rank) world.Leave(rank, "the end");
     world.Settle(random);
@@ -267,42 +210,33 @@ TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownWasDecided) {
 TEST(NegotiatorLivenessTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
   Negotiator::Options options = SmallBatches();
   options.stall_failure = absl::Seconds(100);
-  LockstepWorld world(3, options);
+  SimWorld world({3}, options);
   world.Submit(0, Gradient("x"));
   world.Submit(1, Gradient("x"));
-  for (int i = 0; i < 20; ++i) {
-    world.Advance(absl::Seconds(10));
-    world.Settle();
-  }
+  world.AdvanceBySteps(absl::Seconds(200), absl::Seconds(10));
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_FALSE(world.done(rank).empty());
     EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
-    EXPECT_THAT(world.done(rank).front().message,
-                AllOf(HasSubstr("'x'"), HasSubstr("rank 2 (host2)")));
   }
 }
 
 TEST(NegotiatorLivenessTest, RankThatCannotGoOnBreaksTheWorldOnEveryRankOnce) {
-  LockstepWorld world(6, SmallBatches());
+  SimWorld world({6}, SmallBatches());
   world.Submit(0, Gradient("x"));
-  world[5].Abort("its link is down");
-  world[4].Abort("so is mine");
-  world.Advance(absl::ZeroDuration());
+  world.Abort(5, "its link is down");
+  world.Abort(4, "so is mine");
   world.Settle();
   for (int rank = 0; rank < 6; ++rank) {
     ASSERT_THAT(world.done(rank), SizeIs(1));
     EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
-    EXPECT_THAT(world.done(rank).front().message, HasSubstr("(host"));
   }
 }
 
 TEST(NegotiatorLivenessTest, RanksBelowOneThatCannotGoOnDoNotWaitForTheRoot) {
-  Negotiator::Options options = SmallBatches();
-  options.tree_arity = 2;
-  LockstepWorld world(7, options);
+  SimWorld world({7}, SmallBatches());
   world.Submit(3, Gradient("x"));
   world.Stop(0);
-  world[1].Abort("its memory is full");
+  world.Abort(1, "its memory is full");
   world.Settle();
   for (const int rank : {1, 3, 4}) {
     ASSERT_THAT(world.done(rank), SizeIs(1)) << rank;

@@ -10,12 +10,16 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/protocol/negotiator.h"
-#include "tests/testing/worlds/lockstep_world.h"
+#include "tests/testing/fakes/negotiation_requests.h"
+#include "tests/testing/worlds/sim_world.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
-using hvdlite::testing::LockstepWorld;
+using hvdlite::testing::AddSet;
+using hvdlite::testing::Gradient;
+using hvdlite::testing::SimWorld;
+using hvdlite::testing::SmallBatches;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -23,24 +27,12 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-Negotiator::Options SetOptions(int arity = 2) {
-  Negotiator::Options options;
-  options.tree_arity = arity;
-  options.min_batch_bytes = 1024;
-  options.fusion_threshold_bytes = 4096;
-  return options;
-}
-
 Request SetSum(const std::string& name, ProcessSetId process_set) {
-  Request request;
-  request.name = name;
-  request.process_set = process_set;
-  request.tensors = {{.shape = {16}}};
-  return request;
+  return Gradient(name, 16, process_set);
 }
 
 // The names of the operations that a rank has run, batch by batch.
-std::vector<std::string> OperationsRun(const LockstepWorld& world, int rank) {
+std::vector<std::string> OperationsRun(const SimWorld& world, int rank) {
   std::vector<std::string> names;
   for (const auto& done : world.done(rank)) {
     if (done.kind != Decision::Kind::kBatch) continue;
@@ -49,7 +41,7 @@ std::vector<std::string> OperationsRun(const LockstepWorld& world, int rank) {
   return names;
 }
 
-std::string FailureOf(const LockstepWorld& world, int rank,
+std::string FailureOf(const SimWorld& world, int rank,
                       const std::string& name) {
   for (const auto& done : world.done(rank)) {
     const bool batch = done.kind == Decision::Kind::kBatch;
@@ -61,7 +53,7 @@ std::string FailureOf(const LockstepWorld& world, int rank,
 }
 
 TEST(ProcessSetNegotiationTest, SetsAreNumberedAlikeOnEveryRank) {
-  LockstepWorld world(5, SetOptions());
+  SimWorld world({5}, SmallBatches());
   EXPECT_EQ(world.AddProcessSet({1, 3}), 1u);
   EXPECT_EQ(world.AddProcessSet({0}), 2u);
   for (int rank = 0; rank < 5; ++rank) {
@@ -74,16 +66,10 @@ TEST(ProcessSetNegotiationTest, OnlyMembersAreWaitedForAndTakePart) {
   // Leaves, inner nodes of the tree and the root, as members and not.
   for (const std::vector<int>& members :
        std::vector<std::vector<int>>{{0, 6}, {5, 6}, {1, 5}, {3}, {2, 3, 4}}) {
-    LockstepWorld world(7, SetOptions(), /*ranks_per_host=*/1);
+    SimWorld world({7, 1}, SmallBatches());
     const ProcessSetId set = world.AddProcessSet(members);
     // Announced, registered, by id.
-    for (int step = 0; step < 4; ++step) {
-      for (const int member : members) {
-        world.Submit(member, SetSum("x", set));
-        world.MarkUrgent(member, "x");
-      }
-      world.Settle();
-    }
+    for (int step = 0; step < 4; ++step) world.Run(SetSum("x", set), members);
     for (int rank = 0; rank < 7; ++rank) {
       const bool member =
           std::find(members.begin(), members.end(), rank) != members.end();
@@ -97,7 +83,7 @@ TEST(ProcessSetNegotiationTest, OnlyMembersAreWaitedForAndTakePart) {
 }
 
 TEST(ProcessSetNegotiationTest, MismatchIsToldToTheMembersAlone) {
-  LockstepWorld world(4, SetOptions());
+  SimWorld world({4}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({1, 2, 3});
   Request other = SetSum("x", set);
   other.tensors[0].shape = {17};
@@ -114,13 +100,9 @@ TEST(ProcessSetNegotiationTest, MismatchIsToldToTheMembersAlone) {
 }
 
 TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
-  LockstepWorld world(3, SetOptions());
+  SimWorld world({3}, SmallBatches());
   for (int rank = 0; rank < 3; ++rank) {
-    Request request;
-    request.name = "add";
-    request.collective = Collective::kAddProcessSet;
-    request.members = rank == 2 ? std::vector<int>{0, 2} : std::vector{0, 1};
-    world.Submit(rank, request);
+    world.Submit(rank, AddSet({0, rank == 2 ? 2 : 1}));
   }
   world.Settle();
   for (int rank = 0; rank < 3; ++rank) {
@@ -131,99 +113,56 @@ TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
 }
 
 TEST(ProcessSetNegotiationTest, DisjointSetsDoNotWaitForARunningBatch) {
-  LockstepWorld world(4, SetOptions());
+  SimWorld world({4}, SmallBatches());
   const ProcessSetId first = world.AddProcessSet({0, 1});
   const ProcessSetId second = world.AddProcessSet({2, 3});
   for (const int rank : {0, 1}) {
-    world.Submit(rank, SetSum("long", first));
-    world.MarkUrgent(rank, "long");
+    world.SubmitUrgently(rank, SetSum("long", first));
   }
   // The root is inside the batch from now on.
-  ASSERT_TRUE(world.Begin(0));
-  for (const int rank : {2, 3}) {
-    world.Submit(rank, SetSum("x", second));
-    world.MarkUrgent(rank, "x");
-  }
-  world.SettleWhileRootIsBusy();
+  ASSERT_TRUE(world.BeginAfterAll(0));
+  world.Run(SetSum("x", second), {2, 3});
   EXPECT_THAT(OperationsRun(world, 2), ElementsAre("x"));
   EXPECT_THAT(OperationsRun(world, 3), ElementsAre("x"));
 }
 
-// Rings of overlapping sets, each rank submitting in an order of its own and
-// with batches that take their time: every set's operations run once, in one
-// order on all its members.
+// Rings of overlapping sets, each rank submitting in an order of its own.
 TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const int size = 3 + static_cast<int>(seed % 4);
-    LockstepWorld world(size, SetOptions(1 + static_cast<int>(seed % 3)),
-                        1 + static_cast<int>(seed % 2));
+    SimWorld world(
+        {size, 1 + static_cast<int>(seed % 2), 1 + static_cast<int>(seed % 3)},
+        SmallBatches());
     std::vector<std::pair<ProcessSetId, std::vector<int>>> sets;
     for (int rank = 0; rank < size; ++rank) {
       std::vector<int> members = {rank, (rank + 1) % size};
       std::sort(members.begin(), members.end());
       sets.emplace_back(world.AddProcessSet(members), members);
     }
-    for (int step = 0; step < 5; ++step) {
-      std::vector<std::vector<Request>> of_rank(size);
-      for (const auto& [set, members] : sets) {
-        for (int i = 0; i < 3; ++i) {
-          for (const int member : members) {
-            of_rank[member].push_back(
-                SetSum(absl::StrCat("s", set, ".", i), set));
-          }
-        }
-      }
-      for (auto& requests : of_rank) {
-        std::shuffle(requests.begin(), requests.end(), random);
-      }
-      for (bool more = true; more;) {
-        more = false;
-        for (int rank = 0; rank < size; ++rank) {
-          if (of_rank[rank].empty()) continue;
-          more = true;
-          if (random() % 2 == 0) continue;
-          world.Submit(rank, of_rank[rank].back());
-          world.MarkUrgent(rank, of_rank[rank].back().name);
-          of_rank[rank].pop_back();
-          for (uint32_t i = random() % 3; i > 0; --i) world.Step(random);
-        }
-      }
-      world.Settle(random);
-    }
+    std::vector<SimWorld::Submission> all;
     for (const auto& [set, members] : sets) {
-      std::vector<std::vector<std::string>> orders;
-      for (const int member : members) {
-        std::vector<std::string> names;
-        for (const std::string& name : OperationsRun(world, member)) {
-          if (name.starts_with(absl::StrCat("s", set, "."))) {
-            names.push_back(name);
-          }
+      for (int i = 0; i < 3; ++i) {
+        for (const int member : members) {
+          all.push_back({member, SetSum(absl::StrCat("s", set, ".", i), set)});
         }
-        EXPECT_THAT(names, SizeIs(15)) << "seed " << seed;
-        orders.push_back(names);
       }
-      EXPECT_EQ(orders.front(), orders.back()) << "seed " << seed;
+    }
+    for (int step = 0; step < 5; ++step) world.RunShuffled(all, random);
+    for (int rank = 0; rank < size; ++rank) {
+      EXPECT_THAT(OperationsRun(world, rank), SizeIs(2 * 15));
     }
   }
 }
 
-void SubmitRemoval(LockstepWorld& world, ProcessSetId set,
-                   const std::string& name = "remove") {
-  Request request;
-  request.name = name;
-  request.collective = Collective::kRemoveProcessSet;
-  request.removed = set;
-  world.SubmitEverywhere(request);
-}
-
 TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
-  LockstepWorld world(3, SetOptions());
+  SimWorld world({3}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({1, 2});
   for (const int rank : {1, 2}) world.Submit(rank, SetSum("ready", set));
   world.Submit(1, SetSum("on rank 1 alone", set));
   world.SubmitEverywhere(SetSum("world", 0));
-  SubmitRemoval(world, set);
+  world.SubmitRemoval(set);
   world.Settle();
   EXPECT_THAT(OperationsRun(world, 2), ElementsAre("ready"));
   EXPECT_THAT(FailureOf(world, 1, "on rank 1 alone"),
@@ -242,31 +181,24 @@ TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
 // Names that are new and names that have an id, from a leaf below another rank.
 TEST(ProcessSetNegotiationTest, SubmissionsAfterTheRequestToRemoveFailAlone) {
   for (const bool known : {false, true}) {
-    LockstepWorld world(7, SetOptions());
+    SimWorld world({7}, SmallBatches());
     const ProcessSetId set = world.AddProcessSet({0, 1, 6});
     for (int step = 0; known && step < 3; ++step) {
-      for (const int rank : {0, 1, 6}) {
-        world.Submit(rank, SetSum("late", set));
-        world.MarkUrgent(rank, "late");
-      }
-      world.Settle();
+      world.Run(SetSum("late", set), {0, 1, 6});
     }
-    SubmitRemoval(world, set);
+    world.SubmitRemoval(set);
     world.Submit(6, SetSum("late", set));
     world.Settle();
     EXPECT_THAT(FailureOf(world, 6, "late"), HasSubstr("has been removed"));
-    world.SubmitEverywhere(SetSum("world", 0));
-    world.MarkUrgent(3, "world");
-    world.Settle();
-    EXPECT_FALSE(world.IsPending(6, "world"));
+    world.Run(SetSum("world", 0));
   }
 }
 
 TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
-  LockstepWorld world(3, SetOptions());
+  SimWorld world({3}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({0, 1});
-  SubmitRemoval(world, set, "first");
-  SubmitRemoval(world, set, "second");
+  world.SubmitRemoval(set, "first");
+  world.SubmitRemoval(set, "second");
   world.Settle();
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(FailureOf(world, rank, "first"),
@@ -277,17 +209,11 @@ TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
 }
 
 TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
-  LockstepWorld world(3, SetOptions());
+  SimWorld world({3}, SmallBatches());
   for (int i = 0; i < 3; ++i) {
     const ProcessSetId set = world.AddProcessSet({0, 2});
-    for (int step = 0; step < 3; ++step) {
-      for (const int rank : {0, 2}) {
-        world.Submit(rank, SetSum("x", set));
-        world.MarkUrgent(rank, "x");
-      }
-      world.Settle();
-    }
-    SubmitRemoval(world, set, absl::StrCat("remove ", i));
+    for (int step = 0; step < 3; ++step) world.Run(SetSum("x", set), {0, 2});
+    world.SubmitRemoval(set, absl::StrCat("remove ", i));
     world.Settle();
   }
   EXPECT_THAT(OperationsRun(world, 0), SizeIs(9));
@@ -296,17 +222,14 @@ TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
 }
 
 TEST(ProcessSetNegotiationTest, StallNamesTheMembersThatAreMissingAlone) {
-  Negotiator::Options options = SetOptions();
+  Negotiator::Options options = SmallBatches();
   options.heartbeat.timeout = absl::InfiniteDuration();
-  LockstepWorld world(5, options);
+  SimWorld world({5}, options);
   const ProcessSetId set = world.AddProcessSet({0, 3, 4});
   world.Submit(3, SetSum("x", set));
   world.Settle();
   world.Stop(4);
-  for (int i = 0; i < 200; ++i) {
-    world.Advance(absl::Seconds(1));
-    world.Settle();
-  }
+  world.AdvanceBySteps(absl::Seconds(200), absl::Seconds(1));
   ASSERT_FALSE(world.warnings.empty());
   EXPECT_THAT(world.warnings.front(),
               AllOf(HasSubstr("for 2 of 3 ranks"), HasSubstr("rank 0 (host0)"),
