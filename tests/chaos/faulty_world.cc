@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <new>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <string>
 
@@ -15,6 +14,7 @@
 #include "base/status_macros.h"
 #include "negotiation/protocol/messages.pb.h"
 #include "negotiation/protocol/tree.h"
+#include "tests/testing/fakes/forwarding_channel.h"
 
 namespace hvdlite::testing {
 namespace {
@@ -26,28 +26,6 @@ using Point = Fault::Point;
 constexpr int kPausesOfASlowRank = 25;
 constexpr int kCallsBetweenPauses = 20;
 
-absl::string_view NameOf(Point point) {
-  switch (point) {
-    case Point::kStart:
-      return "at the start";
-    case Point::kNegotiation:
-      return "in the negotiation";
-    case Point::kAtGate:
-      return "at a gate";
-    case Point::kPack:
-      return "before a call of the data plane";
-    case Point::kUnpack:
-      return "after a call of the data plane";
-    case Point::kSetMaking:
-      return "making a process set";
-    case Point::kAllocate:
-      return "where an operation allocates its outputs";
-    case Point::kShutdown:
-      return "in the shutdown";
-  }
-  return "?";
-}
-
 absl::Status Dead(int rank) {
   return absl::UnavailableError(
       absl::StrCat("rank ", rank, " (host", rank, ") has died"));
@@ -55,109 +33,16 @@ absl::Status Dead(int rank) {
 
 }  // namespace
 
-absl::string_view NameOf(Kind kind) {
-  switch (kind) {
-    case Kind::kDies:
-      return "dies";
-    case Kind::kStops:
-      return "stops";
-    case Kind::kPauses:
-      return "pauses";
-    case Kind::kSlow:
-      return "slow";
-    case Kind::kCut:
-      return "link cut";
-    case Kind::kDelayed:
-      return "link delayed";
-    case Kind::kDataPlaneFails:
-      return "data plane fails";
-    case Kind::kNoMemory:
-      return "no memory";
-    case Kind::kCallbackThrows:
-      return "callback throws";
-  }
-  return "?";
-}
-
-std::string Describe(const Fault& fault) {
-  std::string text =
-      absl::StrCat("rank ", fault.rank, ": ", NameOf(fault.kind), ", ",
-                   NameOf(fault.point), ", after ", fault.after);
-  if (fault.kind == Kind::kCut || fault.kind == Kind::kDelayed) {
-    absl::StrAppend(&text, ", to rank ", fault.peer);
-  }
-  if (fault.ticks > 0) absl::StrAppend(&text, ", for ", fault.ticks, " ticks");
-  return text;
-}
-
-Fault RandomFault(uint64_t seed, int size) {
-  std::mt19937_64 random(seed * 31 + size);
-  const auto below = [&](int end) { return static_cast<int>(random() % end); };
-  const auto one_of = [&](std::initializer_list<Point> points) {
-    return *(points.begin() + below(static_cast<int>(points.size())));
-  };
-  Fault fault;
-  fault.kind = static_cast<Kind>(below(Fault::kKinds));
-  fault.rank = below(size);
-  fault.peer = (fault.rank + 1 + below(size - 1)) % size;
-  switch (fault.kind) {
-    case Kind::kDies:
-    case Kind::kStops:
-    case Kind::kPauses:
-      fault.point = one_of({Point::kStart, Point::kNegotiation, Point::kAtGate,
-                            Point::kPack, Point::kUnpack, Point::kSetMaking,
-                            Point::kShutdown});
-      break;
-    case Kind::kSlow:
-      fault.point = Point::kStart;
-      break;
-    case Kind::kCut:
-    case Kind::kDelayed:
-      fault.point = one_of({Point::kStart, Point::kNegotiation, Point::kAtGate,
-                            Point::kShutdown});
-      break;
-    case Kind::kDataPlaneFails:
-    case Kind::kNoMemory:
-      fault.point = one_of({Point::kPack, Point::kUnpack, Point::kSetMaking});
-      break;
-    case Kind::kCallbackThrows:
-      fault.point = Point::kAllocate;
-      break;
-  }
-  switch (fault.point) {
-    case Point::kStart:
-    case Point::kShutdown:
-      break;
-    case Point::kNegotiation:
-    case Point::kAtGate:
-    case Point::kPack:
-    case Point::kUnpack:
-      fault.after = below(1 << below(7));
-      break;
-    case Point::kSetMaking:
-      fault.after = below(2);
-      break;
-    case Point::kAllocate:
-      fault.after = below(5);
-      break;
-  }
-  if (fault.recovers()) {
-    fault.ticks = fault.kind == Kind::kSlow ? 1 : 1 + below(4);
-  }
-  return fault;
-}
-
 // ---- The control plane.
 
-class FaultyWorld::Channel final : public negotiation::ControlChannel {
+class FaultyWorld::Channel final : public ForwardingChannel {
  public:
   Channel(FaultyWorld& world, int rank, int wake,
           std::unique_ptr<negotiation::ControlChannel> inner)
-      : world_(world), rank_(rank), wake_(wake), inner_(std::move(inner)) {}
-
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  absl::string_view name() const override { return inner_->name(); }
+      : ForwardingChannel(std::move(inner)),
+        world_(world),
+        rank_(rank),
+        wake_(wake) {}
 
   absl::Status Send(int to, std::string bytes) override {
     ++sent_;
@@ -175,7 +60,7 @@ class FaultyWorld::Channel final : public negotiation::ControlChannel {
         return absl::OkStatus();
       }
     }
-    return inner_->Send(to, std::move(bytes));
+    return ForwardingChannel::Send(to, std::move(bytes));
   }
 
   absl::StatusOr<std::optional<negotiation::ControlMessage>> TryReceive()
@@ -187,11 +72,11 @@ class FaultyWorld::Channel final : public negotiation::ControlChannel {
     uint64_t count;
     [[maybe_unused]] const ssize_t got = read(wake_, &count, sizeof count);
     while (!late_.empty() && world_.ticks_ >= world_.until_) {
-      HVDLITE_RETURN_IF_ERROR(
-          inner_->Send(late_.front().to, std::move(late_.front().bytes)));
+      HVDLITE_RETURN_IF_ERROR(ForwardingChannel::Send(
+          late_.front().to, std::move(late_.front().bytes)));
       late_.pop_front();
     }
-    HVDLITE_ASSIGN_OR_RETURN(auto message, inner_->TryReceive());
+    HVDLITE_ASSIGN_OR_RETURN(auto message, ForwardingChannel::TryReceive());
     if (message.has_value()) return message;
     for (const int neighbour : world_.neighbours_[rank_]) {
       if (world_.fault_.kind == Kind::kDies && world_.ranks_[neighbour].dead) {
@@ -204,21 +89,16 @@ class FaultyWorld::Channel final : public negotiation::ControlChannel {
   uint64_t delivered() override {
     return late_.empty() ? sent_ : late_.front().number - 1;
   }
-  absl::Status Flush(absl::Duration timeout) override {
-    return inner_->Flush(timeout);
-  }
   std::vector<int> wake_descriptors() const override {
-    std::vector<int> descriptors = inner_->wake_descriptors();
+    std::vector<int> descriptors = ForwardingChannel::wake_descriptors();
     descriptors.push_back(wake_);
     return descriptors;
   }
-  bool PrepareToSleep() override { return inner_->PrepareToSleep(); }
 
  private:
   FaultyWorld& world_;
   const int rank_;
   const int wake_;
-  const std::unique_ptr<negotiation::ControlChannel> inner_;
   struct Late {
     uint64_t number;  // of all that were sent
     int to;

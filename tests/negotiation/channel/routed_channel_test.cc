@@ -14,6 +14,7 @@
 #include "negotiation/channel/shm/shm_channel.h"
 #include "negotiation/protocol/tree.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
+#include "tests/testing/fakes/forwarding_channel.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::negotiation {
@@ -25,8 +26,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Passes everything on, and counts it; may be one that has to be polled.
-class SpiedChannel final : public ControlChannel {
+// Counts what it passes on; may be one that has to be polled.
+class SpiedChannel final : public hvdlite::testing::ForwardingChannel {
  public:
   struct Record {
     std::vector<int> sent_to;
@@ -35,32 +36,21 @@ class SpiedChannel final : public ControlChannel {
 
   SpiedChannel(std::unique_ptr<ControlChannel> base, bool polled,
                Record* record)
-      : base_(std::move(base)), polled_(polled), record_(*record) {}
+      : ForwardingChannel(std::move(base)), polled_(polled), record_(*record) {}
 
-  int rank() const override { return base_->rank(); }
-  int size() const override { return base_->size(); }
-  absl::string_view name() const override { return base_->name(); }
   absl::Status Send(int to, std::string bytes) override {
     record_.sent_to.push_back(to);
-    return base_->Send(to, std::move(bytes));
-  }
-  absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
-    return base_->TryReceive();
-  }
-  uint64_t delivered() override { return base_->delivered(); }
-  absl::Status Flush(absl::Duration timeout) override {
-    return base_->Flush(timeout);
+    return ForwardingChannel::Send(to, std::move(bytes));
   }
   std::vector<int> wake_descriptors() const override {
-    return polled_ ? std::vector<int>{} : base_->wake_descriptors();
+    return polled_ ? std::vector<int>{} : ForwardingChannel::wake_descriptors();
   }
   bool PrepareToSleep() override {
     ++record_.prepared;
-    return base_->PrepareToSleep();
+    return ForwardingChannel::PrepareToSleep();
   }
 
  private:
-  const std::unique_ptr<ControlChannel> base_;
   const bool polled_;
   Record& record_;
 };

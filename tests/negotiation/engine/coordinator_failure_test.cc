@@ -16,6 +16,8 @@
 #include "negotiation/engine/coordinator.h"
 #include "negotiation/engine/watchdog.h"
 #include "tests/testing/fakes/fake_communicator.h"
+#include "tests/testing/fakes/forwarding_channel.h"
+#include "tests/testing/fakes/negotiation_requests.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
@@ -296,31 +298,17 @@ TEST_F(WatchdogTest, ShutdownDoesNotWaitForAThreadThatIsStuck) {
 }
 
 // A channel that a test can cut.
-class CuttableChannel final : public ControlChannel {
+class CuttableChannel final : public hvdlite::testing::ForwardingChannel {
  public:
   CuttableChannel(std::unique_ptr<ControlChannel> base,
                   const std::atomic<bool>& cut)
-      : base_(std::move(base)), cut_(cut) {}
-  int rank() const override { return base_->rank(); }
-  int size() const override { return base_->size(); }
-  absl::string_view name() const override { return base_->name(); }
-  absl::Status Send(int to, std::string bytes) override {
-    return base_->Send(to, std::move(bytes));
-  }
+      : ForwardingChannel(std::move(base)), cut_(cut) {}
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
     if (cut_) return absl::UnavailableError("its link is cut");
-    return base_->TryReceive();
-  }
-  uint64_t delivered() override { return base_->delivered(); }
-  absl::Status Flush(absl::Duration timeout) override {
-    return base_->Flush(timeout);
-  }
-  std::vector<int> wake_descriptors() const override {
-    return base_->wake_descriptors();
+    return ForwardingChannel::TryReceive();
   }
 
  private:
-  const std::unique_ptr<ControlChannel> base_;
   const std::atomic<bool>& cut_;
 };
 
@@ -359,9 +347,7 @@ TEST(CoordinatorFailureTest, RanksAtTheGateLearnThatAnotherCannotCome) {
       });
   world.OnEveryRank([&](int rank) {
     Operation add;
-    add.request.name = "add";
-    add.request.collective = Collective::kAddProcessSet;
-    add.request.members = {2};
+    add.request = hvdlite::testing::AddSet({2});
     ASSERT_TRUE(world[rank].Submit(std::move(add)).ok());
     std::vector<float> values(1, 1);
     const absl::Status status = SubmitAndWait(world[rank], Sum("x", values));

@@ -26,6 +26,7 @@
 #include "negotiation/engine/coordinator.h"
 #include "negotiation/engine/watchdog.h"
 #include "tests/testing/fakes/fake_communicator.h"
+#include "tests/testing/fakes/forwarding_channel.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/run_ranks.h"
@@ -146,30 +147,13 @@ class MeetingCommunicator final
 };
 
 // Sends, as a ring in shared memory does, without allocating.
-class RingChannel final : public ControlChannel {
+class RingChannel final : public hvdlite::testing::ForwardingChannel {
  public:
-  explicit RingChannel(std::unique_ptr<ControlChannel> base)
-      : base_(std::move(base)) {}
-  int rank() const override { return base_->rank(); }
-  int size() const override { return base_->size(); }
-  absl::string_view name() const override { return base_->name(); }
+  using ForwardingChannel::ForwardingChannel;
   absl::Status Send(int to, std::string bytes) override {
     const WithMemory memory;
-    return base_->Send(to, std::move(bytes));
+    return ForwardingChannel::Send(to, std::move(bytes));
   }
-  absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
-    return base_->TryReceive();
-  }
-  uint64_t delivered() override { return base_->delivered(); }
-  absl::Status Flush(absl::Duration timeout) override {
-    return base_->Flush(timeout);
-  }
-  std::vector<int> wake_descriptors() const override {
-    return base_->wake_descriptors();
-  }
-
- private:
-  const std::unique_ptr<ControlChannel> base_;
 };
 
 enum class Coordinates { kApplication, kBackground };
@@ -290,10 +274,9 @@ class ShortWorld {
         "the weights of the first layer", "the weights of the second layer",
         "the weights of the third layer", "the weights of the fourth layer"};
     // The first is announced, then registered, then known.
-    const std::vector<Names> steps = {several, several, several,
-                                      Names{"one whose shape differs"},
-                                      Names{"two of one name",
-                                            "two of one name"}};
+    const std::vector<Names> steps = {
+        several, several, several, Names{"one whose shape differs"},
+        Names{"two of one name", "two of one name"}};
     Step(rank, {"what is there before memory is short"});
     everybody_.arrive_and_wait();
     if (rank == short_rank_) short_ = true;
@@ -383,9 +366,10 @@ TEST(NoMemoryWatchdogTest, ACallThatIsStuckIsReportedAllTheSame) {
   Watchdog watchdog(
       clock, absl::Hours(1), [&](const std::string& what) { told = what; },
       {.after = absl::Seconds(1), .tell = [](const std::string&) {}});
-  const Watched watched(watchdog, {.what = "allreduce of a gradient with a name",
-                                   .bytes = 1'000'000,
-                                   .chunk_bytes = 1000});
+  const Watched watched(watchdog,
+                        {.what = "allreduce of a gradient with a name",
+                         .bytes = 1'000'000,
+                         .chunk_bytes = 1000});
   shortage = &all;
   clock.Advance(absl::Seconds(2));
   watchdog.Check();
@@ -400,11 +384,10 @@ TEST(NoMemoryWatchdogTest, ACallThatIsStuckIsReportedAllTheSame) {
 TEST(NoMemoryLoggerTest, TheTextAloneIsWritten) {
   static std::array<char, 256> written = {};
   static size_t bytes = 0;
-  const base::Logger logger(base::Severity::kWarning, 3,
-                            [](absl::string_view text) {
-                              bytes += text.copy(&written[bytes],
-                                                 written.size() - bytes);
-                            });
+  const base::Logger logger(
+      base::Severity::kWarning, 3, [](absl::string_view text) {
+        bytes += text.copy(&written[bytes], written.size() - bytes);
+      });
   Shortage all{.left = 0, .lasts = true};
   shortage = &all;
   logger.Error("the world has broken");
