@@ -324,47 +324,4 @@ TEST_P(CommunicatorConformance, WrongArgumentsFailAndTheWorldStaysUsable) {
   });
 }
 
-TEST_P(CommunicatorConformance, DifferingCallsFailAlikeOnEveryRank) {
-  if (!GetParam().detects_mismatches) {
-    GTEST_SKIP() << "this backend does not detect differing calls";
-  }
-  Run([](Communicator& communicator) {
-    if (communicator.size() == 1) return;
-    const bool odd = communicator.rank() == 1;
-    std::vector<std::byte> storage(64);
-    const auto buffer = absl::MakeSpan(storage);
-    const auto expect_mismatch = [&](const absl::Status& status,
-                                     const std::string& of_others,
-                                     const std::string& of_rank_1) {
-      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-      EXPECT_THAT(std::string(status.message()),
-                  ::testing::AllOf(::testing::HasSubstr(of_others),
-                                   ::testing::HasSubstr(of_rank_1)));
-      CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 3);
-    };
-    constexpr auto kF32 = DataType::kFloat32;
-    expect_mismatch(
-        odd ? communicator.Barrier() : communicator.Broadcast(buffer, 0),
-        "called Broadcast of 64 bytes from root 0", "rank 1 called Barrier");
-    expect_mismatch(communicator.Allreduce(
-                        buffer, kF32, odd ? ReduceOp::kMax : ReduceOp::kSum),
-                    "called Allreduce of 64 bytes float32 sum",
-                    "rank 1 called Allreduce of 64 bytes float32 max");
-    expect_mismatch(communicator.Allreduce(
-                        buffer, odd ? DataType::kInt32 : kF32, ReduceOp::kSum),
-                    "called Allreduce of 64 bytes float32 sum",
-                    "rank 1 called Allreduce of 64 bytes int32 sum");
-    expect_mismatch(communicator.Allreduce(buffer.first(odd ? 32 : 64), kF32,
-                                           ReduceOp::kSum),
-                    "called Allreduce of 64 bytes float32 sum",
-                    "rank 1 called Allreduce of 32 bytes float32 sum");
-    expect_mismatch(communicator.Broadcast(buffer, odd ? 1 : 0),
-                    "called Broadcast of 64 bytes from root 0",
-                    "rank 1 called Broadcast of 64 bytes from root 1");
-    expect_mismatch(communicator.Broadcast(buffer.first(odd ? 0 : 64), 0),
-                    "called Broadcast of 64 bytes from root 0",
-                    "rank 1 called Broadcast of 0 bytes from root 0");
-  });
-}
-
 }  // namespace hvdlite::testing

@@ -165,29 +165,4 @@ TEST_P(CommunicatorConformance, WrongSubgroupsFailAndTheWorldStaysUsable) {
   });
 }
 
-TEST_P(CommunicatorConformance, DifferingSubgroupsFailOnEveryMember) {
-  if (!GetParam().detects_mismatches) {
-    GTEST_SKIP() << "this backend does not detect differing calls";
-  }
-  Run([](Communicator& communicator) {
-    if (communicator.size() == 1) return;
-    const int self = communicator.rank();
-    if (self < 2) {
-      ExpectInvalid(
-          communicator.CreateSubgroup({0, 1}, /*tag=*/self).status(),
-          "rank 0 called CreateSubgroup of ranks 0, 1 with tag 0; rank 1 "
-          "called CreateSubgroup of ranks 0, 1 with tag 1");
-    }
-    ExpectOk(communicator.Barrier());
-    // Nobody else wants rank 0's group.
-    const absl::Status status =
-        self == 0 ? communicator.CreateSubgroup({0, 1}, 0).status()
-                  : communicator.Barrier();
-    ExpectInvalid(status,
-                  "rank 0 called CreateSubgroup of ranks 0, 1 with tag "
-                  "0; rank");
-    CheckRandomOperations(communicator, /*seed=*/2, /*count=*/10);
-  });
-}
-
 }  // namespace hvdlite::testing

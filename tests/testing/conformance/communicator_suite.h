@@ -19,8 +19,6 @@ struct ConformanceBackend {
   std::function<void(
       const std::function<void(collective::Communicator&)>& body)>
       run_ranks;
-  // The backend notices when ranks call different things.
-  bool detects_mismatches = false;
 };
 
 inline void PrintTo(const ConformanceBackend& backend, std::ostream* out) {

@@ -20,33 +20,13 @@ using Kind = Call::Kind;
 // What must be the same in all calls of an operation.
 std::string Describe(const Call& call) {
   std::string text(NameOf(call.kind));
-  switch (call.kind) {
-    case Kind::kAllreduce:
-    case Kind::kReduceScatter:
-      absl::StrAppend(&text, " of ", call.buffer.size(), " bytes ",
-                      NameOf(call.dtype), " ", NameOf(call.op));
-      break;
-    case Kind::kBroadcast:
-      absl::StrAppend(&text, " of ", call.buffer.size(), " bytes from root ",
-                      call.root);
-      break;
-    case Kind::kAllgather:
-      absl::StrAppend(&text, " of ", call.buffer.size(), " bytes");
-      break;
-    case Kind::kExchange:
-    case Kind::kCreateSubgroup:
-      absl::StrAppend(&text, " of ", NameRanks(call.members));
-      break;
-    case Kind::kAlltoall:
-    case Kind::kBarrier:
-      break;
-  }
-  if (call.kind == Kind::kAllgather || call.kind == Kind::kReduceScatter) {
-    absl::StrAppend(&text, " in parts of ",
-                    absl::StrJoin(call.bytes_of_rank, ", "));
-  }
-  if (call.kind == Kind::kCreateSubgroup) {
-    absl::StrAppend(&text, " with tag ", call.tag);
+  if (call.kind == Kind::kExchange || call.kind == Kind::kCreateSubgroup) {
+    absl::StrAppend(&text, " of ", NameRanks(call.members), ", tag ", call.tag);
+  } else if (call.kind != Kind::kAlltoall && call.kind != Kind::kBarrier) {
+    absl::StrAppend(&text, " of ", call.buffer.size(), " bytes ",
+                    NameOf(call.dtype), " ", NameOf(call.op), ", root ",
+                    call.root, ", parts [",
+                    absl::StrJoin(call.bytes_of_rank, ", "), "]");
   }
   return text;
 }

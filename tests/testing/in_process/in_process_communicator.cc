@@ -10,8 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
@@ -32,8 +30,7 @@ class SharedWorld {
  public:
   // `ranks_in_outermost` are the ranks that its ranks have in the world that
   // they come from; for messages.
-  SharedWorld(std::vector<int> ranks_in_outermost, bool is_subgroup,
-              InProcessOptions options);
+  SharedWorld(std::vector<int> ranks_in_outermost, bool is_subgroup);
 
   int size() const { return static_cast<int>(all_ranks_.size()); }
   absl::Span<const int> all_ranks() const { return all_ranks_; }
@@ -41,7 +38,7 @@ class SharedWorld {
   // Blocks until all members of `call`, of which `rank` is one, have called it,
   // and it is done. InvalidArgument for all members if their calls do not fit
   // together; for all ranks if each waits for others that wait for something
-  // else. Errors of absence break the world.
+  // else. Unavailable, which breaks the world, if one of them is gone.
   absl::Status Meet(int rank, const Call& call);
 
   // `rank` will not call again.
@@ -83,14 +80,10 @@ class SharedWorld {
   void EndHopelessWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(absl::Span<const int> ranks, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BreakForMissing(const Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Break(absl::StatusCode code, const std::string& message)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<int> all_ranks_;  // 0, 1, ...
   const std::vector<int> ranks_in_outermost_;
   const std::string where_;  // ends every message
-  const InProcessOptions options_;
   base::Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);  // by rank
   Outcome broken_ ABSL_GUARDED_BY(mutex_);             // latched
@@ -108,14 +101,12 @@ std::vector<int> FirstRanks(size_t count) {
 
 }  // namespace
 
-SharedWorld::SharedWorld(std::vector<int> ranks_in_outermost, bool is_subgroup,
-                         InProcessOptions options)
+SharedWorld::SharedWorld(std::vector<int> ranks_in_outermost, bool is_subgroup)
     : all_ranks_(FirstRanks(ranks_in_outermost.size())),
       ranks_in_outermost_(std::move(ranks_in_outermost)),
       where_(is_subgroup ? absl::StrCat(" (counted in the subgroup of ",
                                         NameRanks(ranks_in_outermost_), ")")
                          : ""),
-      options_(options),
       places_(all_ranks_.size()) {}
 
 absl::Status SharedWorld::Meet(int rank, const Call& call) {
@@ -170,8 +161,8 @@ absl::Status SharedWorld::Run(absl::Span<const Call> calls) {
     for (const int member : calls[0].members) {
       ranks.push_back(ranks_in_outermost_[member]);
     }
-    const auto subgroup = std::make_shared<SharedWorld>(
-        std::move(ranks), /*is_subgroup=*/true, options_);
+    const auto subgroup =
+        std::make_shared<SharedWorld>(std::move(ranks), /*is_subgroup=*/true);
     for (const Call& call : calls) *call.subgroup = subgroup;
   } else {
     Execute(calls);
@@ -181,24 +172,9 @@ absl::Status SharedWorld::Run(absl::Span<const Call> calls) {
 
 absl::Status SharedWorld::Wait(int rank) {
   Place& place = places_[rank];
-  // Read only where it counts: no clock when waiting for ever or not at all.
-  const bool bounded = options_.deadline != absl::InfiniteDuration();
-  const absl::Time end = bounded && options_.deadline > absl::ZeroDuration()
-                             ? absl::Now() + options_.deadline
-                             : absl::InfinitePast();
   while (place.state == Place::State::kWaiting &&
          broken_.code == absl::StatusCode::kOk) {
-    if (!bounded) {
-      place.changed.Wait(&mutex_);
-      continue;
-    }
-    const absl::Duration left =
-        end == absl::InfinitePast() ? absl::ZeroDuration() : end - absl::Now();
-    if (left <= absl::ZeroDuration()) {
-      BreakForMissing(place.call);
-    } else {
-      place.changed.WaitFor(&mutex_, left);
-    }
+    place.changed.Wait(&mutex_);
   }
   // Nobody leaves while another thread works on its buffers.
   while (place.state == Place::State::kRunning) place.changed.Wait(&mutex_);
@@ -227,9 +203,11 @@ void SharedWorld::EndHopelessWaits() {
     const Call& call = places_[rank].call;
     if (std::find_first_of(call.members.begin(), call.members.end(),
                            gone.begin(), gone.end()) != call.members.end()) {
-      Break(absl::StatusCode::kUnavailable,
-            absl::StrCat(NameOf(call.kind), ": the communicator of ",
-                         NameRanks(gone), " of ", size(), " is gone"));
+      broken_ = {
+          absl::StatusCode::kUnavailable,
+          absl::StrCat(NameOf(call.kind), ": the communicator of ",
+                       NameRanks(gone), " of ", size(), " is gone", where_)};
+      for (Place& place : places_) place.changed.NotifyOne();
       return;
     }
     calls.push_back(call);
@@ -249,22 +227,6 @@ void SharedWorld::Finish(absl::Span<const int> ranks,
     place.state = Place::State::kDone;
     place.changed.NotifyOne();
   }
-}
-
-void SharedWorld::BreakForMissing(const Call& call) {
-  std::vector<int> missing;
-  for (const int member : call.members) {
-    if (!IsWaitingFor(member, call)) missing.push_back(member);
-  }
-  Break(absl::StatusCode::kDeadlineExceeded,
-        absl::StrCat(NameOf(call.kind), ": ", NameRanks(missing), " of ",
-                     size(), " did not arrive within ",
-                     absl::FormatDuration(options_.deadline)));
-}
-
-void SharedWorld::Break(absl::StatusCode code, const std::string& message) {
-  broken_ = {code, absl::StrCat(message, where_)};
-  for (Place& place : places_) place.changed.NotifyOne();
 }
 
 namespace {
@@ -393,13 +355,11 @@ class InProcessCommunicator final : public Communicator {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> CreateInProcessWorld(
-    int size, InProcessOptions options) {
+std::vector<std::unique_ptr<Communicator>> CreateInProcessWorld(int size) {
   std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto world =
-      std::make_shared<SharedWorld>(std::move(ranks),
-                                    /*is_subgroup=*/false, options);
+  const auto world = std::make_shared<SharedWorld>(std::move(ranks),
+                                                   /*is_subgroup=*/false);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < size; ++rank) {
     communicators.push_back(

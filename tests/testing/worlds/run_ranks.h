@@ -20,9 +20,8 @@ inline void RunRanks(int size, const std::function<void(int rank)>& body) {
 // The same, with a communicator of a new in-process world for each rank. All
 // communicators live until every rank has returned.
 inline void RunInProcessRanks(
-    int size, const std::function<void(collective::Communicator&)>& body,
-    collective::InProcessOptions options = {}) {
-  const auto world = collective::CreateInProcessWorld(size, options);
+    int size, const std::function<void(collective::Communicator&)>& body) {
+  const auto world = collective::CreateInProcessWorld(size);
   RunRanks(size, [&](int rank) { body(*world[rank]); });
 }
 
