@@ -150,5 +150,95 @@ TEST_F(WorthWakingTest, OperationsInFlightAreRecordedAsACounter) {
   EXPECT_EQ(timeline::NumberOf(recorder->events[1].args, "bytes", -1), 400);
 }
 
+// At once, by the rank that submits it.
+TEST(RefusalTest, OperationsThatMakeNoSenseAreRefused) {
+  const base::SteadyClock clock;
+  OperationTable table(/*rank=*/0, /*world_size=*/2, kMinBatchBytes, clock);
+  std::vector<std::byte> memory(64);
+  struct Case {
+    const char* what;
+    Collective collective;
+    std::vector<TensorSpec> tensors;
+    void (*change)(Operation&) = nullptr;  // makes sense but for it
+  };
+  const TensorSpec two = {.shape = {2}};
+  const TensorSpec rows = {.shape = {kAnyLength}};
+  const TensorSpec of_complex = {collective::DataType::kComplex64, {2}};
+  const auto make = [&](const Case& one) {
+    Operation operation;
+    Request& request = operation.request;
+    request.name = "x";
+    request.collective = one.collective;
+    request.tensors.assign(one.tensors.begin(), one.tensors.end());
+    for (const TensorSpec& tensor : one.tensors) {
+      const size_t bytes =
+          request.rows_differ() ? 0 : static_cast<size_t>(SizeBytes(tensor));
+      operation.inputs.push_back(absl::MakeSpan(memory).first(bytes));
+      if (request.rows_differ()) continue;
+      const bool shared = request.collective == Collective::kReducescatter;
+      operation.outputs.push_back(
+          absl::MakeSpan(memory).first(shared ? bytes / 2 : bytes));
+    }
+    if (request.rows_differ()) {
+      operation.rows.assign(request.collective == Collective::kAlltoall ? 2 : 1,
+                            0);
+      operation.allocate = [](const RowsByMember&) { return Outputs(); };
+    }
+    return operation;
+  };
+  const auto submit = [&](Operation operation) {
+    bool worth_waking = false;
+    return table.Submit(std::move(operation), &worth_waking).status();
+  };
+  for (const Case& one : std::vector<Case>{
+           {"two tensors", Collective::kAlltoall, {rows, rows}},
+           {"Adasum of complex numbers", Collective::kAdasum, {of_complex}},
+           {"no process set", Collective::kRemoveProcessSet, {}},
+           {"fewer rows than none",
+            Collective::kAllgather,
+            {rows},
+            [](Operation& o) { o.rows = {-1}; }},
+           {"nowhere for the rows",
+            Collective::kAllgather,
+            {rows},
+            [](Operation& o) { o.allocate = nullptr; }},
+           {"a root without a tensor",
+            Collective::kBroadcast,
+            {two},
+            [](Operation& o) { o.absent = true; }},
+           {"a root beyond the world",
+            Collective::kBroadcast,
+            {two},
+            [](Operation& o) { o.request.root_rank = 2; }},
+           {"no output",
+            Collective::kAllreduce,
+            {two},
+            [](Operation& o) { o.outputs.clear(); }},
+           {"no rows to scatter",
+            Collective::kReducescatter,
+            {two},
+            [](Operation& o) { o.request.tensors[0].shape.clear(); }},
+           {"the largest of complex numbers",
+            Collective::kAllreduce,
+            {of_complex},
+            [](Operation& o) { o.request.op = collective::ReduceOp::kMax; }},
+           {"a set that this rank is not in",
+            Collective::kAllreduce,
+            {two},
+            [](Operation& o) { o.request.process_set = 3; }},
+           {"no name", Collective::kAllreduce, {two}, [](Operation& o) {
+              o.request.name.clear();
+            }}}) {
+    SCOPED_TRACE(one.what);
+    Operation operation = make(one);
+    if (one.change != nullptr) {
+      EXPECT_EQ(submit(make(one)), absl::OkStatus());
+      one.change(operation);
+    }
+    EXPECT_EQ(submit(std::move(operation)).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace hvdlite::negotiation

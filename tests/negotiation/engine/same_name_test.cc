@@ -1,6 +1,7 @@
 // Operations of one name that are submitted before the last one has ended.
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <latch>
 #include <memory>
 #include <random>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fakes/negotiation_requests.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/coordinated_world.h"
@@ -18,6 +20,7 @@
 namespace hvdlite::negotiation {
 namespace {
 
+using hvdlite::testing::AddSet;
 using hvdlite::testing::BytesOf;
 using hvdlite::testing::CoordinatedWorld;
 using hvdlite::testing::SubmitAndWait;
@@ -199,9 +202,7 @@ TEST(SameNameErrorTest, AllFailWhenTheirProcessSetIsRemoved) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Operation add;
-    add.request.name = "add";
-    add.request.collective = Collective::kAddProcessSet;
-    add.request.members = {0, 1};
+    add.request = AddSet({0, 1});
     const auto added = world[rank].Submit(std::move(add)).value();
     ASSERT_TRUE(world[rank].Wait(*added).ok());
     const auto set = static_cast<ProcessSetId>(added->value());
@@ -236,6 +237,37 @@ TEST(SameNameErrorTest, AllFailWhenTheirProcessSetIsRemoved) {
     }
     EXPECT_TRUE(SubmitAndWait(world[rank], Sum("x", world_values)).ok());
     EXPECT_THAT(world_values, Each(2));
+  });
+}
+
+// Rank 0, the root, is last to submit it to the world: it has heard from all
+// others. Ranks 1 and 2 are a set, in which the name fails meanwhile.
+TEST(SameNameErrorTest, ANameFailsInOneProcessSetAndIsUsedInAnother) {
+  CoordinatedWorld world(3);
+  std::barrier others_are_ready(3);
+  world.OnEveryRank([&](int rank) {
+    const auto everywhere = [&] {
+      Values values(4, 1);
+      CompletionPtr completion;
+      if (rank != 0) completion = world[rank].Submit(Sum("x", values)).value();
+      others_are_ready.arrive_and_wait();
+      if (rank == 0) completion = world[rank].Submit(Sum("x", values)).value();
+      EXPECT_TRUE(world[rank].Wait(*completion).ok());
+      EXPECT_THAT(values, Each(3));
+    };
+    for (int i = 0; i < 3; ++i) everywhere();  // it has an id from then on
+    Operation add;
+    add.request = AddSet({1, 2});
+    const auto added = world[rank].Submit(std::move(add)).value();
+    ASSERT_TRUE(world[rank].Wait(*added).ok());
+    if (rank > 0) {
+      Values values(4, 1);
+      Operation in_set = Sum("x", values);
+      in_set.request.process_set = static_cast<ProcessSetId>(added->value());
+      if (rank == 1) in_set.request.local_error = "no";
+      EXPECT_FALSE(SubmitAndWait(world[rank], std::move(in_set)).ok());
+    }
+    everywhere();
   });
 }
 

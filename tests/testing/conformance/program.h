@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "negotiation/engine/coordinator.h"
-#include "tests/testing/conformance/operation_conformance_case.h"
+#include "tests/testing/conformance/operation_case.h"
 
 namespace hvdlite::testing {
 
@@ -226,6 +226,10 @@ class ProgramGenerator {
       } else {
         operation.request = Named(RandomRequest(operation.members), name);
       }
+    }
+    if (operation.request.collective == Collective::kAdasum) {
+      operation.request.compression = static_cast<collective::Compression>(
+          number % collective::kNumCompressions);
     }
     names_.push_back(operation.request.name);
     operation.seed = static_cast<int>(random_() % 100'000);

@@ -17,7 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/engine/coordinator.h"
-#include "tests/testing/conformance/operation_conformance_run.h"
+#include "tests/testing/conformance/operation_run.h"
 #include "tests/testing/conformance/program.h"
 
 namespace hvdlite::testing {

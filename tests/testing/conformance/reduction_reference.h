@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
+#include "collective/fusion/fusion.h"
 #include "collective/kernels/data_type.h"
 #include "tests/testing/conformance/element_values.h"
 
@@ -93,6 +96,44 @@ inline double ReducePair(DataType dtype, ReduceOp op, double a, double b) {
       return std::max(a, b);
   }
   return 0;
+}
+
+// factor * value as an element of `dtype`; floats are not rounded.
+inline double ScaledValue(DataType dtype, double factor, double value) {
+  if (factor == 1 || Rounds(dtype)) return factor * value;
+  const double product = factor * value;
+  const double whole = std::trunc(product + std::copysign(1e-6, product));
+  if (dtype == DataType::kBool) return whole != 0 ? 1 : 0;
+  // 64-bit integers are not scaled to beyond their range here.
+  const int bits = static_cast<int>(8 * SizeOf(dtype));
+  if (bits == 64) return whole;
+  const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
+  return std::clamp(whole, IsUnsigned(dtype) ? 0.0 : -end, end - 1);
+}
+
+// What comes of what the ranks contribute, at least one; not compressed.
+inline std::vector<double> Reduced(
+    const collective::Reduction& reduction,
+    std::vector<std::vector<double>> contributions) {
+  const DataType dtype = reduction.dtype;
+  for (std::vector<double>& values : contributions) {
+    for (double& value : values) {
+      value = ScaledValue(dtype, reduction.prescale, value);
+    }
+  }
+  std::vector<double> result = std::move(contributions[0]);
+  for (size_t rank = 1; rank < contributions.size(); ++rank) {
+    for (size_t i = 0; i < result.size(); ++i) {
+      result[i] =
+          ReducePair(dtype, reduction.op, result[i], contributions[rank][i]);
+    }
+  }
+  for (double& value : result) {
+    value =
+        ScaledValue(dtype, 1.0 / static_cast<double>(reduction.divisor), value);
+    value = ScaledValue(dtype, reduction.postscale, value);
+  }
+  return result;
 }
 
 // `period` over and over, `size` bytes.

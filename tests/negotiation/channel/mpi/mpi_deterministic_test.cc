@@ -17,6 +17,7 @@
 #include "collective/shm/shm_communicator.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"
+#include "tests/testing/fakes/sum_operation.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -103,16 +104,10 @@ std::vector<std::vector<float>> Sums(World& world, int run) {
                                                   world.communicator->rank())));
   std::vector<std::shared_ptr<const Completion>> completions;
   for (const size_t tensor : order) {
-    Operation operation;
-    operation.request.name = absl::StrCat("t", tensor);
-    operation.request.tensors = {
-        {.shape = {static_cast<int64_t>(kElements[tensor])}}};
-    const auto bytes =
-        absl::MakeSpan(reinterpret_cast<std::byte*>(values[tensor].data()),
-                       values[tensor].size() * sizeof(float));
-    operation.inputs = {bytes};
-    operation.outputs = {bytes};
-    completions.push_back(coordinator->Submit(std::move(operation)).value());
+    completions.push_back(coordinator
+                              ->Submit(hvdlite::testing::Sum(
+                                  absl::StrCat("t", tensor), values[tensor]))
+                              .value());
   }
   for (const auto& completion : completions) {
     EXPECT_TRUE(coordinator->Wait(*completion).ok());

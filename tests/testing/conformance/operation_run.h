@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "negotiation/engine/operation.h"
-#include "tests/testing/conformance/operation_conformance_case.h"
+#include "tests/testing/conformance/operation_case.h"
 
 namespace hvdlite::testing {
 

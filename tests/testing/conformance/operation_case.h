@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -95,27 +95,14 @@ inline std::vector<double> ElementsOf(const OperationCase& spec, size_t tensor,
   return values;
 }
 
-// factor * value as an element of `dtype`; floats are not rounded.
-inline double Scaled(DataType dtype, double factor, double value) {
-  if (factor == 1 || Rounds(dtype)) return factor * value;
-  const double product = factor * value;
-  const double whole = std::trunc(product + std::copysign(1e-6, product));
-  if (dtype == DataType::kBool) return whole != 0 ? 1 : 0;
-  // 64-bit integers are not scaled to beyond their range here.
-  const int bits = static_cast<int>(8 * SizeOf(dtype));
-  if (bits == 64) return whole;
-  const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
-  return std::clamp(whole, IsUnsigned(dtype) ? 0.0 : -end, end - 1);
-}
-
 // What a rank contributes to elements [begin, begin + count) once prescaled.
 inline std::vector<double> PrescaledElements(const OperationCase& spec,
                                              size_t tensor, int rank,
                                              int64_t begin, int64_t count) {
   std::vector<double> values = ElementsOf(spec, tensor, rank, begin, count);
   for (double& value : values) {
-    value = Scaled(spec.request.tensors[tensor].dtype,
-                   spec.request.prescale_factor, value);
+    value = ScaledValue(spec.request.tensors[tensor].dtype,
+                        spec.request.prescale_factor, value);
   }
   return values;
 }
@@ -123,28 +110,19 @@ inline std::vector<double> PrescaledElements(const OperationCase& spec,
 inline std::vector<double> ExpectedSum(const OperationCase& spec, size_t tensor,
                                        int64_t begin, int64_t count) {
   const Request& request = spec.request;
-  const DataType dtype = request.tensors[tensor].dtype;
-  std::vector<double> result;
+  std::vector<std::vector<double>> contributions;
   for (const int rank : spec.members) {
     if (!spec.Contributes(rank)) continue;
-    const auto values = PrescaledElements(spec, tensor, rank, begin, count);
-    if (result.empty()) {
-      result = values;
-      continue;
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      result[i] = ReducePair(dtype, request.op, result[i], values[i]);
-    }
+    contributions.push_back(ElementsOf(spec, tensor, rank, begin, count));
   }
   const size_t ranks =
       spec.members.size() - (spec.average_over_all ? 0 : spec.joined.size());
-  for (double& value : result) {
-    if (request.average) {
-      value = Scaled(dtype, 1.0 / static_cast<double>(ranks), value);
-    }
-    value = Scaled(dtype, request.postscale_factor, value);
-  }
-  return result;
+  return Reduced({.dtype = request.tensors[tensor].dtype,
+                  .op = request.op,
+                  .prescale = request.prescale_factor,
+                  .postscale = request.postscale_factor,
+                  .divisor = request.average ? static_cast<int64_t>(ranks) : 1},
+                 std::move(contributions));
 }
 
 inline std::vector<double> AdasumPair(const std::vector<double>& a,
