@@ -3,13 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "base/clock.h"
 #include "collective/fusion/fusion.h"
 #include "tests/testing/conformance/element_values.h"
@@ -60,13 +61,6 @@ inline AllreduceBatch RandomAllreduceBatch(uint32_t seed) {
   return batch;
 }
 
-inline double ScaleReference(DataType dtype, double factor, double value) {
-  if (Rounds(dtype) || factor == 1) return value * factor;
-  const double scaled = std::trunc(value * factor);
-  if (dtype == DataType::kBool) return scaled != 0;
-  return scaled;
-}
-
 inline double NeutralReference(DataType dtype, ReduceOp op) {
   if (op == ReduceOp::kProduct) return 1;
   if (op == ReduceOp::kSum) return 0;
@@ -77,32 +71,17 @@ inline double NeutralReference(DataType dtype, ReduceOp op) {
 
 inline std::vector<std::byte> ExpectedTensor(const AllreduceBatch& batch,
                                              size_t tensor, int size) {
-  const auto& [dtype, op, prescale, postscale, divisor, compression] =
-      batch.reduction;
-  std::vector<double> expected;
+  const collective::Reduction& reduction = batch.reduction;
+  std::vector<std::vector<double>> contributions;
   for (int rank = 0; rank < size; ++rank) {
     std::vector<double> values = batch.Values(tensor, rank);
-    for (double& value : values) {
-      value = batch.IsAbsent(tensor, rank)
-                  ? NeutralReference(dtype, op)
-                  : ScaleReference(dtype, prescale, value);
+    if (batch.IsAbsent(tensor, rank)) {
+      if (size > 1) continue;
+      absl::c_fill(values, NeutralReference(reduction.dtype, reduction.op));
     }
-    if (rank == 0) {
-      expected = values;
-      continue;
-    }
-    for (size_t i = 0; i < values.size(); ++i) {
-      expected[i] = ReducePair(dtype, op, expected[i], values[i]);
-    }
+    contributions.push_back(std::move(values));
   }
-  for (double& value : expected) {
-    if (divisor != 1) {
-      value /= static_cast<double>(divisor);
-      if (!Rounds(dtype)) value = std::trunc(value);
-    }
-    value = ScaleReference(dtype, postscale, value);
-  }
-  return Encode(dtype, expected);
+  return Encode(reduction.dtype, Reduced(reduction, std::move(contributions)));
 }
 
 // Runs the batch on one rank and compares every tensor.
