@@ -416,7 +416,9 @@ void SimWorld::Settle(std::mt19937& random) {
 }
 
 void SimWorld::Settle() {
-  for (bool moved = true; moved;) {
+  bool moved = true;
+  for (int rounds = 0; moved; ++rounds) {
+    if (rounds == 1'000'000) throw Violation("it does not come to rest");
     moved = false;
     for (int rank = 0; rank < size(); ++rank) {
       while (CarryOut(rank)) moved = true;
