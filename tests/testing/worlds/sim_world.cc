@@ -141,21 +141,6 @@ void SimWorld::Join(int rank) {
   Submit(rank, request);
 }
 
-void SimWorld::Release(int rank, const std::string& name) {
-  at(rank).negotiator->Release(name);
-  Touched(rank);
-}
-
-void SimWorld::Leave(int rank, const std::string& reason) {
-  at(rank).negotiator->Leave(reason);
-  Touched(rank);
-}
-
-void SimWorld::Abort(int rank, const std::string& reason) {
-  at(rank).negotiator->Abort(reason);
-  Touched(rank);
-}
-
 bool SimWorld::IsPending(int rank, const std::string& name) const {
   return absl::c_any_of(at(rank).pending,
                         [&](const auto& one) { return one.second == name; });

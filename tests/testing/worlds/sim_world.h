@@ -97,9 +97,18 @@ class SimWorld {
   ProcessSetId AddProcessSet(std::vector<int> members);
   void SubmitRemoval(ProcessSetId set, const std::string& name = "remove");
   void Join(int rank);
-  void Release(int rank, const std::string& name);
-  void Leave(int rank, const std::string& reason);
-  void Abort(int rank, const std::string& reason);
+  void Release(int rank, const std::string& name) {
+    at(rank).negotiator->Release(name);
+    Touched(rank);
+  }
+  void Leave(int rank, const std::string& reason) {
+    at(rank).negotiator->Leave(reason);
+    Touched(rank);
+  }
+  void Abort(int rank, const std::string& reason) {
+    at(rank).negotiator->Abort(reason);
+    Touched(rank);
+  }
   bool IsPending(int rank, const std::string& name) const;
   bool IsIdle(int rank) const { return at(rank).pending.empty(); }
 
