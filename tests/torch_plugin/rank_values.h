@@ -3,17 +3,17 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/world.h>
 
 #include <vector>
 
+#include "torch_plugin/ops/libtorch_versions.h"
+
 namespace hvdlite {
 
-inline constexpr at::ScalarType kNumbers[] = {
-    at::kFloat, at::kDouble,       at::kHalf,         at::kBFloat16,
-    at::kInt,   at::kLong,         at::kByte,         at::kChar,
-    at::kShort, at::kComplexFloat, at::kComplexDouble};
+// Those that every LibTorch has.
 inline constexpr at::ScalarType kDtypes[] = {
     at::kFloat, at::kDouble, at::kHalf,         at::kBFloat16,
     at::kInt,   at::kLong,   at::kByte,         at::kChar,
@@ -32,11 +32,18 @@ inline bool HasOp(at::ScalarType type, ReduceOp op) {
   return type != at::kBool || op != ReduceOp::Average;
 }
 
+// Whether LibTorch does little more with the type than to copy it.
+inline bool IsOnlyCopied(at::ScalarType type) {
+  return type == internal::kUint16 || type == internal::kUint32 ||
+         type == internal::kUint64;
+}
+
 // Small integers, also as the parts of complex numbers, different for each
 // rank, element and salt: exact in every dtype, as are their sums and products
 // over up to four ranks.
 inline at::Tensor Values(int rank, at::IntArrayRef shape, at::ScalarType type,
                          int salt = 0) {
+  if (IsOnlyCopied(type)) return Values(rank, shape, at::kByte, salt).to(type);
   int64_t count = 1;
   for (const int64_t length : shape) count *= length;
   const at::Tensor mixed =
@@ -59,7 +66,11 @@ inline at::Tensor Reduced(const std::vector<at::Tensor>& tensors, ReduceOp op) {
     const auto count = static_cast<double>(tensors.size());
     return (op == ReduceOp::Average ? sum / count : sum).to(type);
   }
-  const at::Tensor all = at::stack(tensors).to(at::kDouble);
+  std::vector<at::Tensor> numbers;
+  for (const at::Tensor& tensor : tensors) {
+    numbers.push_back(tensor.to(at::kDouble));
+  }
+  const at::Tensor all = at::stack(numbers);
   if (type == at::kBool) {
     const bool any = op == ReduceOp::Sum || op == ReduceOp::Max;
     return any ? all.ne(0).any(0) : all.ne(0).all(0);
@@ -91,7 +102,15 @@ inline at::Tensor ReducedValues(const std::vector<int>& ranks,
   return Reduced(tensors, op);
 }
 
-// Whether averages and 16-bit floats leave room for rounding.
+// To the last bit.
+inline bool Same(const at::Tensor& actual, const at::Tensor& expected) {
+  if (actual.scalar_type() != expected.scalar_type()) return false;
+  return IsOnlyCopied(actual.scalar_type())
+             ? actual.to(at::kLong).equal(expected.to(at::kLong))
+             : actual.equal(expected);
+}
+
+// As averages and 16-bit floats have to be, which are rounded.
 inline bool Close(const at::Tensor& actual, const at::Tensor& expected) {
   if (actual.scalar_type() != expected.scalar_type() ||
       actual.sizes() != expected.sizes()) {
@@ -101,24 +120,32 @@ inline bool Close(const at::Tensor& actual, const at::Tensor& expected) {
     return Close(at::view_as_real(actual.resolve_conj()),
                  at::view_as_real(expected.resolve_conj()));
   }
-  if (!actual.is_floating_point()) return actual.equal(expected);
+  if (!actual.is_floating_point()) return Same(actual, expected);
   const bool is_short = actual.element_size() == 2;
   return at::allclose(actual.to(at::kDouble), expected.to(at::kDouble),
                       is_short ? 1e-2 : 1e-6, is_short ? 1e-2 : 1e-6);
 }
 
-// Calls run(set) on the members of all ranks, of the last and the first rank
-// (given in this order), and of the last rank alone.
+// Calls run(set) on the members of all ranks, of the even and of the odd ranks
+// (at the same time), and of the last and the first rank (given in this order).
 template <typename Run>
 void ForSeveralSets(Run run) {
-  run(ProcessSet());
-  std::vector<std::vector<int>> lists = {{size() - 1}};
-  if (size() > 1) lists.push_back({size() - 1, 0});
-  for (const std::vector<int>& list : lists) {
-    const ProcessSet set = add_process_set(list);
+  const auto traced = [&](const ProcessSet& set) {
+    SCOPED_TRACE("ranks " + ::testing::PrintToString(set.ranks()));
     if (set.included()) run(set);
-    remove_process_set(set);
+  };
+  traced(ProcessSet());
+  std::vector<int> by_parity[2];
+  for (int i = 0; i < size(); ++i) by_parity[i % 2].push_back(i);
+  // A set needs a rank, and one rank alone is even.
+  std::vector<ProcessSet> sets = {add_process_set(by_parity[0])};
+  if (size() > 1) sets.push_back(add_process_set(by_parity[1]));
+  for (const ProcessSet& set : sets) traced(set);
+  if (size() > 1) {
+    sets.push_back(add_process_set({size() - 1, 0}));
+    traced(sets.back());
   }
+  for (const ProcessSet& set : sets) remove_process_set(set);
 }
 
 }  // namespace hvdlite

@@ -6,7 +6,9 @@
 #include <hvdlite/ops.h>
 #include <hvdlite/world.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "tests/torch_plugin/error_text.h"
 
@@ -21,6 +23,19 @@ void ExpectSameError(Statement&& statement, const std::string& part,
   EXPECT_THAT(text, ::testing::HasSubstr(part));
   const int first = process_set.ranks().front();
   EXPECT_EQ(text, broadcast_object(text, first, process_set));
+}
+
+struct Failure {
+  std::function<void()> call;
+  std::string part;
+};
+
+// Each as above.
+inline void ExpectSameErrors(const std::vector<Failure>& failures,
+                             const ProcessSet& process_set = {}) {
+  for (const Failure& failure : failures) {
+    ExpectSameError(failure.call, failure.part, process_set);
+  }
 }
 
 inline bool IsLast() { return rank() == size() - 1; }

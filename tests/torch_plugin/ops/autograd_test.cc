@@ -17,7 +17,8 @@ using Function = std::function<std::vector<at::Tensor>(
 at::Tensor LossOf(const std::vector<at::Tensor>& outputs) {
   at::Tensor loss = at::zeros({}, at::kDouble);
   double number = 1;
-  for (const at::Tensor& output : outputs) {
+  for (const at::Tensor& of_any_type : outputs) {
+    const at::Tensor output = of_any_type.to(at::kDouble);
     const at::Tensor weights = at::arange(output.numel(), at::kDouble)
                                    .mul(0.37 * number)
                                    .add(rank() + 1)
@@ -30,11 +31,11 @@ at::Tensor LossOf(const std::vector<at::Tensor>& outputs) {
 }
 
 // Compares the gradients of the sum of the ranks' losses with respect to this
-// rank's inputs with differences, each element of each rank in turn.
-// Collective in the set.
-void CheckGradients(const Function& function,
-                    const std::vector<at::Tensor>& start,
-                    const ProcessSet& set) {
+// rank's inputs with differences, each element of each rank in turn; returns
+// them. Collective in the set.
+std::vector<at::Tensor> CheckGradients(const Function& function,
+                                       const std::vector<at::Tensor>& start,
+                                       const ProcessSet& set) {
   std::vector<at::Tensor> inputs;
   for (const at::Tensor& tensor : start) {
     inputs.push_back(tensor.clone().requires_grad_());
@@ -71,69 +72,114 @@ void CheckGradients(const Function& function,
       }
     }
   }
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& input : inputs) gradients.push_back(input.grad());
+  return gradients;
+}
+
+// As above, and inputs of every other type of floats have the same gradients
+// as far as they are rounded.
+void CheckGradientsInEveryType(const Function& function,
+                               const std::vector<at::Tensor>& start,
+                               const ProcessSet& set) {
+  const std::vector<at::Tensor> exact = CheckGradients(function, start, set);
+  for (const auto& [type, tolerance] :
+       {std::pair(at::kFloat, 1e-5), std::pair(at::kHalf, 5e-3),
+        std::pair(at::kBFloat16, 4e-2)}) {
+    std::vector<at::Tensor> inputs;
+    for (const at::Tensor& tensor : start) {
+      inputs.push_back(tensor.to(type).requires_grad_());
+    }
+    LossOf(function(inputs)).backward();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      EXPECT_EQ(inputs[i].grad().scalar_type(), type);
+      if (inputs[i].numel() == 0) continue;
+      const double largest = exact[i].abs().max().item<double>();
+      EXPECT_TRUE(at::allclose(inputs[i].grad().to(at::kDouble), exact[i],
+                               /*rtol=*/0, tolerance * largest))
+          << type << " input " << i << "\n"
+          << inputs[i].grad() << "\ninstead of\n"
+          << exact[i];
+    }
+  }
 }
 
 at::Tensor Input(at::IntArrayRef shape, int salt = 0) {
   return Values(rank(), shape, at::kDouble, salt).mul(0.3).add(0.1);
 }
 
-TEST(AutogradTest, AllreduceHasTheGradientOfTheRanksLosses) {
+TEST(AutogradTest, EveryOperationHasTheGradientOfTheRanksLosses) {
+  using Inputs = std::vector<at::Tensor>;
+  struct Operation {
+    const char* name;
+    Inputs inputs;
+    Function run;
+  };
   ForSeveralSets([](const ProcessSet& set) {
+    std::vector<Operation> operations;
     for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Average}) {
-      const auto options = AllreduceOptions()
-                               .op(op)
-                               .prescale_factor(1.5)
-                               .postscale_factor(0.7)
-                               .process_set(set);
-      CheckGradients(
-          [&](const std::vector<at::Tensor>& inputs) {
-            return std::vector<at::Tensor>{allreduce(inputs[0], options)};
-          },
-          {Input({2, 2})}, set);
+      const auto reducing = AllreduceOptions()
+                                .op(op)
+                                .prescale_factor(1.5)
+                                .postscale_factor(0.7)
+                                .process_set(set);
+      const auto scattering = ReducescatterOptions()
+                                  .op(op)
+                                  .prescale_factor(0.5)
+                                  .postscale_factor(3)
+                                  .process_set(set);
+      operations.push_back({"allreduce", {Input({2, 2})}, [=](auto& inputs) {
+                              return Inputs{allreduce(inputs[0], reducing)};
+                            }});
+      // Integers take part without a gradient.
+      operations.push_back(
+          {"grouped_allreduce",
+           {Input({3}), Input({1, 2}, 1)},
+           [=](auto& inputs) {
+             const Inputs results = grouped_allreduce(
+                 {inputs[0], at::ones({2}, at::kLong), inputs[1]}, reducing);
+             return Inputs{results[0], results[2]};
+           }});
+      operations.push_back(
+          {"reducescatter", {Input({5, 2})}, [=](auto& inputs) {
+             return Inputs{reducescatter(inputs[0], scattering)};
+           }});
+      operations.push_back({"grouped_reducescatter",
+                            {Input({3}), Input({1, 2}, 1)},
+                            [=](auto& inputs) {
+                              return grouped_reducescatter(inputs, scattering);
+                            }});
     }
-  });
-}
-
-TEST(AutogradTest, GroupedAllreduceHasTheGradientOfTheRanksLosses) {
-  ForSeveralSets([](const ProcessSet& set) {
-    const auto options =
-        AllreduceOptions().postscale_factor(2).process_set(set);
-    CheckGradients(
-        [&](const std::vector<at::Tensor>& inputs) {
-          // Integers take part without a gradient.
-          auto results = grouped_allreduce(
-              {inputs[0], at::ones({2}, at::kLong), inputs[1]}, options);
-          return std::vector<at::Tensor>{results[0], results[2]};
-        },
-        {Input({3}), Input({1, 2}, 1)}, set);
-  });
-}
-
-TEST(AutogradTest, AllgatherHasTheGradientOfTheRanksLosses) {
-  ForSeveralSets([](const ProcessSet& set) {
-    const auto options = AllgatherOptions().process_set(set);
-    CheckGradients(
-        [&](const std::vector<at::Tensor>& inputs) {
-          return std::vector<at::Tensor>{allgather(inputs[0], options)};
-        },
-        {Input({set.rank() + 1, 2})}, set);
-    CheckGradients(
-        [&](const std::vector<at::Tensor>& inputs) {
-          return grouped_allgather(inputs, options);
-        },
-        {Input({set.rank(), 2}), Input({2}, 1)}, set);
-  });
-}
-
-TEST(AutogradTest, BroadcastHasTheGradientOfTheRanksLosses) {
-  ForSeveralSets([](const ProcessSet& set) {
-    const auto options = BroadcastOptions().process_set(set);
+    const auto gathering = AllgatherOptions().process_set(set);
+    operations.push_back(
+        {"allgather", {Input({set.rank() + 1, 2})}, [=](auto& inputs) {
+           return Inputs{allgather(inputs[0], gathering)};
+         }});
+    operations.push_back(
+        {"grouped_allgather",
+         {Input({set.rank(), 2}), Input({2}, 1)},
+         [=](auto& inputs) { return grouped_allgather(inputs, gathering); }});
     for (const int root : set.ranks()) {
-      CheckGradients(
-          [&](const std::vector<at::Tensor>& inputs) {
-            return std::vector<at::Tensor>{broadcast(inputs[0], root, options)};
-          },
-          {Input({3})}, set);
+      operations.push_back(
+          {"broadcast", {Input({3})}, [=](auto& inputs) {
+             return Inputs{broadcast(inputs[0], root,
+                                     BroadcastOptions().process_set(set))};
+           }});
+    }
+    // Member m sends m + other rows to each other member, or as many to each.
+    const at::Tensor splits = at::arange(set.size(), at::kLong).add(set.rank());
+    for (const at::Tensor& given : {splits, at::Tensor()}) {
+      const int64_t rows =
+          given.defined() ? splits.sum().item<int64_t>() : 2 * set.size();
+      operations.push_back(
+          {"alltoall", {Input({rows, 2})}, [=](auto& inputs) {
+             return Inputs{std::get<0>(alltoall(
+                 inputs[0], given, AlltoallOptions().process_set(set)))};
+           }});
+    }
+    for (const Operation& operation : operations) {
+      SCOPED_TRACE(operation.name);
+      CheckGradientsInEveryType(operation.run, operation.inputs, set);
     }
   });
 }
@@ -147,42 +193,6 @@ TEST(AutogradTest, ChangedReceivedSplitsDoNotMisleadTheBackwardPass) {
   for (int other = 0; other < size(); ++other) {
     EXPECT_EQ(rows.grad()[other].item<int>(), other + 1);
   }
-}
-
-TEST(AutogradTest, AlltoallHasTheGradientOfTheRanksLosses) {
-  ForSeveralSets([](const ProcessSet& set) {
-    const auto options = AlltoallOptions().process_set(set);
-    // Member m sends m + other rows to each other member.
-    const at::Tensor splits = at::arange(set.size(), at::kLong).add(set.rank());
-    CheckGradients(
-        [&](const std::vector<at::Tensor>& inputs) {
-          return std::vector<at::Tensor>{
-              std::get<0>(alltoall(inputs[0], splits, options))};
-        },
-        {Input({splits.sum().item<int64_t>(), 2})}, set);
-  });
-}
-
-TEST(AutogradTest, ReducescatterHasTheGradientOfTheRanksLosses) {
-  ForSeveralSets([](const ProcessSet& set) {
-    for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Average}) {
-      const auto options = ReducescatterOptions()
-                               .op(op)
-                               .prescale_factor(0.5)
-                               .postscale_factor(3)
-                               .process_set(set);
-      CheckGradients(
-          [&](const std::vector<at::Tensor>& inputs) {
-            return std::vector<at::Tensor>{reducescatter(inputs[0], options)};
-          },
-          {Input({5, 2})}, set);
-      CheckGradients(
-          [&](const std::vector<at::Tensor>& inputs) {
-            return grouped_reducescatter(inputs, options);
-          },
-          {Input({3}), Input({1, 2}, 1)}, set);
-    }
-  });
 }
 
 // The losses' differences are those of each part by itself.

@@ -53,6 +53,33 @@ TEST(JoinTest, ReturnsTheLastRankOnAllRanks) {
   }
 }
 
+// Two tensors, with names that are known and that are new.
+TEST(JoinTest, EachRankMayJoinFirst) {
+  if (size() == 1) GTEST_SKIP() << "nobody goes on";
+  const auto reduce = [](const std::string& name, int ranks) {
+    const auto options = [&](const char* which) {
+      return With(ReduceOp::Sum).name(name + which);
+    };
+    const Work first = allreduce_async(at::ones({5, 5}), options(".a"));
+    const Work second = allreduce_async(at::ones({17}), options(".b"));
+    EXPECT_TRUE(first.wait().eq(ranks).all().item<bool>());
+    EXPECT_TRUE(second.wait().eq(ranks).all().item<bool>());
+  };
+  for (int joins_first = 0; joins_first < size(); ++joins_first) {
+    for (const bool is_known : {false, true}) {
+      const std::string name =
+          is_known ? "known" : "new." + std::to_string(joins_first);
+      for (int i = 0; is_known && i < 3; ++i) reduce(name, size());
+      if (rank() != joins_first) reduce(name, size() - 1);
+      const int last = join();
+      EXPECT_NE(last, joins_first);
+      EXPECT_EQ(allgather_object(std::to_string(last)),
+                std::vector<std::string>(static_cast<size_t>(size()),
+                                         std::to_string(last)));
+    }
+  }
+}
+
 TEST(JoinTest, JoinedRanksAreNeutralInReductionsOfEveryDtypeAndOp) {
   for (const at::ScalarType type : kDtypes) {
     for (const ReduceOp op : kOps) {

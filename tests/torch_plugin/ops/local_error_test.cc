@@ -4,8 +4,8 @@
 
 #include <functional>
 #include <limits>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/torch_plugin/rank_values.h"
@@ -16,9 +16,47 @@ namespace {
 
 using ::testing::HasSubstr;
 
+using Run = std::function<void(const at::Tensor&)>;
+
+// Every operation of a tensor whose rows can be split, by name. Blocks.
+const std::vector<std::pair<const char*, Run>> kOperations = {
+    {"allreduce", [](auto& one) { allreduce(one, With(ReduceOp::Sum)); }},
+    {"grouped_allreduce",
+     [](auto& one) { grouped_allreduce({one}, With(ReduceOp::Sum)); }},
+    {"allgather", [](auto& one) { allgather(one); }},
+    {"grouped_allgather", [](auto& one) { grouped_allgather({one}); }},
+    {"broadcast", [](auto& one) { broadcast(one, 0); }},
+    {"alltoall", [](auto& one) { alltoall(one); }},
+    {"reducescatter", [](auto& one) { reducescatter(one); }},
+    {"grouped_reducescatter", [](auto& one) { grouped_reducescatter({one}); }},
+};
+
+// Those that work in place or do not wait.
+const std::vector<std::pair<const char*, Run>> kOtherForms = {
+    {"allreduce_", [](auto& one) { allreduce_(one); }},
+    {"allreduce_async", [](auto& one) { allreduce_async(one).wait(); }},
+    {"allreduce_async_", [](auto& one) { allreduce_async_(one).wait(); }},
+    {"grouped_allreduce_async_",
+     [](auto& one) { grouped_allreduce_async_({one}).wait(); }},
+    {"allgather_async", [](auto& one) { allgather_async(one).wait(); }},
+    {"broadcast_async_", [](auto& one) { broadcast_async_(one, 0).wait(); }},
+    {"grouped_reducescatter_async",
+     [](auto& one) { grouped_reducescatter_async({one}).wait(); }},
+    {"alltoall_async", [](auto& one) { alltoall_async(one).wait(); }},
+};
+
+// All of `operations` of `tensor`.
+void ExpectEachFails(const std::vector<std::pair<const char*, Run>>& operations,
+                     const at::Tensor& tensor, const std::string& part) {
+  for (const auto& [name, run] : operations) {
+    SCOPED_TRACE(name);
+    ExpectSameError([&, run = run] { run(tensor); }, part);
+  }
+}
+
 // Errors because of the last rank alone.
 at::Tensor LastRanks(const at::Tensor& bad) {
-  return IsLast() ? bad : at::ones({2, 2});
+  return IsLast() ? bad : at::ones({2 * size(), 2});
 }
 
 TEST(LocalErrorTest, AnErrorThatReturnsUnderOneNameFailsEachTime) {
@@ -33,73 +71,87 @@ TEST(LocalErrorTest, AnErrorThatReturnsUnderOneNameFailsEachTime) {
 TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
   const at::Tensor meta =
       at::empty({2, 2}, at::TensorOptions().device(at::kMeta));
-  const struct {
-    at::Tensor tensor;
-    std::string part;
-  } cases[] = {{at::Tensor(), "undefined"},
-               {at::ones({2, 2}).to_sparse(), "sparse"},
-               {meta, "meta"},
-               {at::empty({2, 2}, at::kComplexHalf), "dtype ComplexHalf"},
-               {at::empty({2, 2}, at::kComplexHalf), "int16"}};
-  at::Tensor splits = at::zeros({size()}, at::kInt);
-  splits[0] = 2;
+  const std::pair<at::Tensor, std::string> cases[] = {
+      {at::Tensor(), "undefined"},
+      {at::ones({2, 2}).to_sparse(), "sparse"},
+      {meta, "meta"},
+      {at::empty({2, 2}, at::kComplexHalf), "dtype ComplexHalf"},
+      {at::empty({2, 2}, at::kComplexHalf), "int16"}};
+  const std::string who = "rank " + std::to_string(size() - 1) + ":";
   for (const auto& [bad, part] : cases) {
-    const at::Tensor tensor = LastRanks(bad);
-    const std::string who = "rank " + std::to_string(size() - 1) + ":";
-    const auto expect = [&, part = part](auto statement) {
-      ExpectSameError(statement, part);
-      ExpectSameError(statement, who);
-    };
-    expect([&] { allreduce(tensor); });
-    expect([&] { allreduce_(tensor); });
-    expect([&] { allreduce_async(tensor).wait(); });
-    expect([&] { allreduce_async_(tensor).wait(); });
-    expect([&] { grouped_allreduce({at::ones({1}), tensor}); });
-    expect([&] { grouped_allreduce_async_({tensor}).wait(); });
-    expect([&] { allgather(tensor); });
-    expect([&] { allgather_async(tensor).wait(); });
-    expect([&] { grouped_allgather({at::ones({1}), tensor}); });
-    expect([&] { broadcast(tensor, 0); });
-    expect([&] { broadcast_async_(tensor, 0).wait(); });
-    expect([&] { reducescatter(tensor); });
-    expect([&] { grouped_reducescatter_async({tensor}).wait(); });
-    expect([&] { alltoall(tensor, splits); });
-    expect([&] { alltoall_async(tensor, splits).wait(); });
+    for (const std::string& text : {part, who}) {
+      ExpectEachFails(kOperations, LastRanks(bad), text);
+      ExpectEachFails(kOtherForms, LastRanks(bad), text);
+    }
   }
 }
 
 TEST(LocalErrorTest, AGroupNamesTheTensorsPlace) {
-  ExpectSameError(
-      [] {
-        grouped_allreduce({at::ones({1}), LastRanks(at::Tensor())});
-      },
-      "tensor 1 of 2");
-}
-
-TEST(LocalErrorTest, AnUndefinedTensorAmongThoseThatRequireAGradient) {
+  const at::Tensor ones = at::ones({1});
+  const at::Tensor none = LastRanks(at::Tensor());
+  const at::Tensor scalar = LastRanks(at::ones({}));
   const at::Tensor weight = at::ones({2}).requires_grad_();
   const at::Tensor other = IsLast() ? at::Tensor() : weight;
-  ExpectSameError([&] { grouped_allreduce({weight, other}); }, "undefined");
-  ExpectSameError([&] { grouped_allgather({weight, other}); }, "undefined");
-  ExpectSameError([&] { grouped_reducescatter({weight, other}); }, "undefined");
+  ExpectSameErrors({
+      {[&] {
+         grouped_allreduce({ones, none});
+       },
+       "tensor 1 of 2"},
+      {[&] {
+         grouped_reducescatter({ones, scalar});
+       },
+       "tensor 1 of 2"},
+      {[&] {
+         grouped_allgather({ones, scalar});
+       },
+       "tensor 1 of 2"},
+      // Among those that require a gradient.
+      {[&] {
+         grouped_allreduce({weight, other});
+       },
+       "undefined"},
+      {[&] {
+         grouped_allgather({weight, other});
+       },
+       "undefined"},
+      {[&] {
+         grouped_reducescatter({weight, other});
+       },
+       "undefined"},
+  });
 }
 
 TEST(LocalErrorTest, TensorsWithoutDimensionsHaveNoRows) {
   const at::Tensor scalar = LastRanks(at::ones({}));
-  ExpectSameError([&] { allgather(scalar); }, "unsqueeze(0)");
-  ExpectSameError([&] { reducescatter(scalar); }, "unsqueeze(0)");
-  at::Tensor splits = at::zeros({size()}, at::kInt);
-  splits[0] = 2;
-  ExpectSameError([&] { alltoall(scalar, splits); }, "unsqueeze(0)");
+  ExpectSameErrors({{[&] { allgather(scalar); }, "unsqueeze(0)"},
+                    {[&] { reducescatter(scalar); }, "unsqueeze(0)"},
+                    {[&] { alltoall(scalar); }, "unsqueeze(0)"}});
 }
 
 TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
+  const auto scatter = [](const at::Tensor& tensor, ReduceOp op) {
+    reducescatter(tensor, ReducescatterOptions().op(op));
+  };
+  const at::Tensor ones = at::ones({2});
   const at::Tensor flags = at::ones({2}, at::kBool);
-  ExpectSameError([&] { allreduce(flags); }, "no Average");
-  ExpectSameError([&] { reducescatter(flags); }, "no Average");
-  ExpectSameError(
-      [&] { allreduce(at::ones({2}, at::kInt), With(ReduceOp::Adasum)); },
-      "floating-point");
+  const at::Tensor whole = at::ones({2}, at::kInt);
+  ExpectSameErrors({
+      {[&] { allreduce(flags); }, "no Average"},
+      {[&] { scatter(flags, ReduceOp::Average); }, "no Average"},
+      {[&] { allreduce(whole, With(ReduceOp::Adasum)); }, "floating-point"},
+      {[&] { allreduce(ones, With(static_cast<ReduceOp>(99))); },
+       "unknown ReduceOp 99"},
+      {[&] {
+         allreduce(ones, AllreduceOptions().compression(
+                             static_cast<Compression>(99)));
+       },
+       "unknown Compression 99"},
+  });
+  for (const at::ScalarType type : kDtypes) {
+    ExpectSameError(
+        [&] { scatter(at::ones({4 * size()}, type), ReduceOp::Adasum); },
+        "no Adasum");
+  }
   const at::Tensor complex = at::ones({2}, at::kComplexFloat);
   for (const auto& [op, part] :
        {std::pair(ReduceOp::Min, "complex64 tensors have no min"),
@@ -111,53 +163,47 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
     ExpectSameError([&, op = op] { allreduce(complex, With(op)); }, part);
     ExpectSameError(
         [&, op = op] {
-          grouped_allreduce({at::ones({2}), LastRanks(complex)}, With(op));
+          grouped_allreduce({ones, IsLast() ? complex : ones}, With(op));
         },
         std::string("tensor 1 of 2: ") + part);
     if (op == ReduceOp::Adasum) continue;
-    ExpectSameError(
-        [&, op = op] { reducescatter(complex, ReducescatterOptions().op(op)); },
-        part);
+    ExpectSameError([&, op = op] { scatter(complex, op); }, part);
   }
-  ExpectSameError(
-      [] {
-        reducescatter(at::ones({2}),
-                      ReducescatterOptions().op(ReduceOp::Adasum));
-      },
-      "no Adasum");
-  ExpectSameError(
-      [] { allreduce(at::ones({2}), With(static_cast<ReduceOp>(99))); },
-      "unknown ReduceOp 99");
-  ExpectSameError(
-      [] {
-        allreduce(at::ones({2}),
-                  AllreduceOptions().compression(static_cast<Compression>(99)));
-      },
-      "unknown Compression 99");
+}
+
+TEST(LocalErrorTest, OpsWithoutAGradientRefuseATensorThatRequiresOne) {
+  const at::Tensor tensor = at::ones({2}).requires_grad_();
+  for (const ReduceOp op :
+       {ReduceOp::Min, ReduceOp::Max, ReduceOp::Product, ReduceOp::Adasum}) {
+    ExpectSameErrors(
+        {{[&] { allreduce(tensor, With(op)); }, "has no gradient"},
+         {[&] { grouped_allreduce({tensor}, With(op)); }, "has no gradient"}});
+    if (op == ReduceOp::Adasum) continue;
+    ExpectSameError(
+        [&] { reducescatter(tensor, ReducescatterOptions().op(op)); },
+        "has no gradient");
+  }
 }
 
 TEST(LocalErrorTest, ScalesMustBeFinite) {
   for (const double bad : {std::numeric_limits<double>::infinity(),
                            std::numeric_limits<double>::quiet_NaN()}) {
     const double scale = IsLast() ? bad : 1.0;
-    ExpectSameError(
-        [&] {
-          allreduce(at::ones({2}), AllreduceOptions().prescale_factor(scale));
-        },
-        "finite");
-    ExpectSameError(
-        [&] {
-          reducescatter(at::ones({2}),
-                        ReducescatterOptions().postscale_factor(scale));
-        },
-        "finite");
+    const at::Tensor ones = at::ones({2});
+    ExpectSameErrors(
+        {{[&] { allreduce(ones, AllreduceOptions().prescale_factor(scale)); },
+          "finite"},
+         {[&] {
+            reducescatter(ones, ReducescatterOptions().postscale_factor(scale));
+          },
+          "finite"}});
   }
 }
 
 TEST(LocalErrorTest, RootMustBeInTheProcessSet) {
   for (const int root : {-1, size()}) {
-    ExpectSameError([&] { broadcast(at::ones({1}), root); }, "root_rank");
-    ExpectSameError([&] { broadcast_object("", root); }, "root_rank");
+    ExpectSameErrors({{[&] { broadcast(at::ones({1}), root); }, "root_rank"},
+                      {[&] { broadcast_object("", root); }, "root_rank"}});
   }
   if (size() < 2) return;
   const ProcessSet set = add_process_set({1});
@@ -173,280 +219,162 @@ TEST(LocalErrorTest, RootMustBeInTheProcessSet) {
 
 TEST(LocalErrorTest, SplitsThatDoNotFitTheTensor) {
   const at::Tensor rows = at::ones({size() + 1, 2});
-  const auto expect = [&](const at::Tensor& splits, const std::string& part) {
-    const at::Tensor good = at::ones({size()}, at::kInt);
-    if (!IsLast()) good[0] = 2;
-    ExpectSameError([&] { alltoall(rows, IsLast() ? splits : good); }, part);
-  };
+  at::Tensor good = at::ones({size()}, at::kInt);
+  good[0] = 2;
   at::Tensor negative = at::ones({size()}, at::kLong);
   negative[0] = -1;
   const at::Tensor huge =
       at::full({size()}, std::numeric_limits<int64_t>::max(), at::kLong);
-  expect(negative, "negative");
-  expect(huge, "add up");
-  expect(at::ones({size()}, at::kLong), "add up");
-  expect(at::ones({size()}), "int32 or int64");
-  expect(at::ones({size() + 1}, at::kInt), "one element per rank");
-  expect(at::ones({size(), 1}, at::kInt), "one dimension");
+  const std::pair<at::Tensor, std::string> cases[] = {
+      {negative, "negative"},
+      {huge, "add up"},
+      {at::ones({size()}, at::kLong), "add up"},
+      {at::ones({size()}), "int32 or int64"},
+      {at::ones({size() + 1}, at::kInt), "one element per rank"},
+      {at::ones({size(), 1}, at::kInt), "one dimension"}};
+  for (const auto& [bad, part] : cases) {
+    const at::Tensor splits = IsLast() ? bad : good;
+    ExpectSameError([&] { alltoall(rows, splits); }, part);
+  }
   if (size() > 1) {
     ExpectSameError([&] { alltoall(rows); }, "cannot be split equally");
   }
 }
 
-TEST(LocalErrorTest, OpsWithoutAGradientRefuseATensorThatRequiresOne) {
-  const at::Tensor tensor = at::ones({2}).requires_grad_();
-  for (const ReduceOp op :
-       {ReduceOp::Min, ReduceOp::Max, ReduceOp::Product, ReduceOp::Adasum}) {
-    ExpectSameError([&] { allreduce(tensor, With(op)); }, "has no gradient");
-    ExpectSameError([&] { grouped_allreduce({tensor}, With(op)); },
-                    "has no gradient");
-    if (op == ReduceOp::Adasum) continue;
-    ExpectSameError(
-        [&] { reducescatter(tensor, ReducescatterOptions().op(op)); },
-        "has no gradient");
-  }
-}
-
 TEST(LocalErrorTest, TensorsThatOverlapAreNotWrittenInPlace) {
   const at::Tensor tensor = at::ones({4});
-  const at::Tensor expanded = IsLast() ? at::ones({1}).expand({4}) : tensor;
-  ExpectSameError([&] { allreduce_(expanded); }, "overlap");
-  ExpectSameError([&] { allreduce_async_(expanded).wait(); }, "overlap");
-  ExpectSameError([&] { broadcast_(expanded, 0); }, "overlap");
-  ExpectSameError(
-      [&] {
-        grouped_allreduce_({tensor, IsLast() ? tensor : tensor.clone()});
-      },
-      "overlap");
   const at::Tensor part = tensor.slice(0, 2, 4);
-  ExpectSameError(
-      [&] {
-        grouped_allreduce_({IsLast() ? part : part.clone(), tensor});
-      },
-      "overlap");
   const at::Tensor matrix = at::ones({3, 3});
-  ExpectSameError(
-      [&] {
-        grouped_allreduce_({matrix.select(1, 1), matrix.select(0, 2)});
-      },
-      "overlap");
+  const auto last_ranks = [](const at::Tensor& one) {
+    return IsLast() ? one : one.clone();
+  };
+  const at::Tensor expanded = last_ranks(at::ones({1}).expand({4}));
+  ExpectSameErrors({
+      {[&] { allreduce_(expanded); }, "overlap"},
+      {[&] { allreduce_async_(expanded).wait(); }, "overlap"},
+      {[&] { broadcast_(expanded, 0); }, "overlap"},
+      {[&] {
+         grouped_allreduce_({tensor, last_ranks(tensor)});
+       },
+       "overlap"},
+      {[&] {
+         grouped_allreduce_({last_ranks(part), tensor});
+       },
+       "overlap"},
+      {[&] {
+         grouped_allreduce_({matrix.select(1, 1), matrix.select(0, 2)});
+       },
+       "overlap"},
+  });
   EXPECT_TRUE(tensor.eq(1).all().item<bool>());
 }
 
 TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
   const at::Tensor coo = at::ones({4}).to_sparse();
-  ExpectSameError([&] { sparse_allreduce(IsLast() ? at::ones({4}) : coo); },
-                  "not a sparse COO tensor");
-  ExpectSameError([&] { sparse_allreduce(IsLast() ? at::Tensor() : coo); },
-                  "undefined");
-  ExpectSameError([&] { sparse_allreduce(coo, With(ReduceOp::Max)); },
-                  "sparse tensors have no Max");
+  const auto last_ranks = [&](const at::Tensor& bad) {
+    return IsLast() ? bad : coo;
+  };
   const at::Tensor half = at::sparse_coo_tensor(
       at::zeros({1, 1}, at::kLong), at::empty({1}, at::kComplexHalf), {4});
-  ExpectSameError([&] { sparse_allreduce(IsLast() ? half : coo); },
-                  "dtype ComplexHalf");
+  ExpectSameErrors({
+      {[&] { sparse_allreduce(last_ranks(at::ones({4}))); },
+       "not a sparse COO tensor"},
+      {[&] { sparse_allreduce(last_ranks(at::Tensor())); }, "undefined"},
+      {[&] { sparse_allreduce(coo, With(ReduceOp::Max)); },
+       "sparse tensors have no Max"},
+      {[&] { sparse_allreduce(last_ranks(half)); }, "dtype ComplexHalf"},
+  });
+  for (const at::ScalarType type :
+       {internal::kUint16, internal::kUint32, internal::kUint64}) {
+    if (type == at::ScalarType::Undefined) continue;
+    const at::Tensor wide = at::_sparse_coo_tensor_unsafe(
+        at::zeros({1, 1}, at::kLong), Values(rank(), {1}, type), {4});
+    ExpectSameError([&] { sparse_allreduce(wide); },
+                    "does not add sparse tensors of uint");
+  }
   if (size() == 1) return;
-  ExpectSameError(
-      [&] {
-        sparse_allreduce(at::ones({IsLast() ? 5 : 4}).to_sparse(),
-                         AllreduceOptions().name("ragged"));
-      },
-      "the shape of 'ragged'");
-  ExpectSameError(
-      [&] { sparse_allreduce(coo.to(IsLast() ? at::kDouble : at::kFloat)); },
-      "the dtype of");
-  ExpectSameError(
-      [&] {
-        sparse_allreduce(at::ones({2, 2}).to_sparse(IsLast() ? 1 : 2));
-      },
-      "the shape of");
-  ExpectSameError(
-      [&] {
-        sparse_allreduce(coo,
-                         With(IsLast() ? ReduceOp::Sum : ReduceOp::Average));
-      },
-      "the op of");
+  const at::Tensor ragged = last_ranks(at::ones({5}).to_sparse());
+  const at::Tensor typed = last_ranks(coo.to(at::kDouble));
+  const at::Tensor matrix = at::ones({2, 2}).to_sparse(IsLast() ? 1 : 2);
+  const ReduceOp op = IsLast() ? ReduceOp::Sum : ReduceOp::Average;
+  ExpectSameErrors({
+      {[&] { sparse_allreduce(ragged, AllreduceOptions().name("ragged")); },
+       "the shape of 'ragged'"},
+      {[&] { sparse_allreduce(typed); }, "the dtype of"},
+      {[&] { sparse_allreduce(matrix); }, "the shape of"},
+      {[&] { sparse_allreduce(coo, With(op)); }, "the op of"},
+  });
 }
 
-TEST(MismatchTest, RanksThatDisagreeAllGetTheSameError) {
-  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+class MismatchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+  }
+};
+
+TEST_F(MismatchTest, DtypesShapesAndGradientsOfEveryOperation) {
+  const int64_t rows = 2 * size();
+  const at::Tensor typed =
+      at::ones({rows, 3}, rank() % 2 == 0 ? at::kInt : at::kFloat);
+  ExpectEachFails(kOperations, typed, "the dtype of");
+  // As many elements in other dimensions.
+  const at::Tensor folded =
+      rank() == 0 ? at::ones({rows, 6}) : at::ones({rows, 2, 3});
+  ExpectEachFails(kOperations, folded, "the shape of");
+  // Another second dimension on each rank.
+  const at::Tensor ragged = at::ones({rows, 10 * (rank() + 1), 2});
+  ExpectEachFails(kOperations, ragged, "the shape of");
+  const at::Tensor tensor = at::ones({rows}).requires_grad_(IsLast());
+  ExpectEachFails(kOperations, tensor, "gradient");
+}
+
+TEST_F(MismatchTest, OptionsAndKindsOfOperations) {
   const at::Tensor ones = at::ones({4, 4});
-  ExpectSameError(
-      [&] {
-        allreduce(at::ones({IsLast() ? 4 : 3}),
-                  AllreduceOptions().name("ragged"));
-      },
-      "the shape of 'ragged'");
-  ExpectSameError(
-      [&] { allreduce(ones.to(IsLast() ? at::kDouble : at::kFloat)); },
-      "the dtype of");
-  ExpectSameError(
-      [&] { allreduce(ones, With(IsLast() ? ReduceOp::Max : ReduceOp::Sum)); },
-      "the op of");
-  ExpectSameError(
-      [&] {
-        allreduce(ones, AllreduceOptions().prescale_factor(IsLast() ? 2 : 1));
-      },
-      "the prescale factor of");
-  ExpectSameError(
-      [&] {
-        allreduce(ones, AllreduceOptions().compression(
-                            IsLast() ? Compression::FP16 : Compression::None));
-      },
-      "compression");
-  ExpectSameError([&] { broadcast(ones, IsLast() ? 1 : 0); },
-                  "the root rank of");
-  ExpectSameError(
-      [&] {
-        allgather(at::ones({2, IsLast() ? 3 : 4}));
-      },
-      "the shape of");
-  ExpectSameError(
-      [&] {
-        alltoall(at::ones({size(), IsLast() ? 3 : 4}));
-      },
-      "the shape of");
-  ExpectSameError([&] { reducescatter(at::ones({IsLast() ? 3 : 4})); },
-                  "the shape of");
-  ExpectSameError(
-      [&] {
-        grouped_allreduce(std::vector<at::Tensor>(IsLast() ? 2 : 3, ones));
-      },
-      "'grouped_allreduce");
-  ExpectSameError(
-      [&] {
-        if (IsLast()) {
-          allgather(ones, AllgatherOptions().name("which"));
-        } else {
-          allreduce(ones, AllreduceOptions().name("which"));
-        }
-      },
-      "the operation of 'which'");
+  const bool last = IsLast();
+  const auto named = [](auto options) { return options.name("which"); };
+  ExpectSameErrors({
+      {[&] {
+         allreduce(ones.slice(0, last ? 1 : 0), named(AllreduceOptions()));
+       },
+       "the shape of 'which'"},
+      {[&] { allreduce(ones, With(last ? ReduceOp::Max : ReduceOp::Sum)); },
+       "the op of"},
+      {[&] {
+         allreduce(ones, AllreduceOptions().prescale_factor(last ? 2 : 1));
+       },
+       "the prescale factor of"},
+      {[&] {
+         allreduce(ones, AllreduceOptions().compression(
+                             last ? Compression::FP16 : Compression::None));
+       },
+       "compression"},
+      // Each is the root of its own.
+      {[&] { broadcast(ones, rank()); }, "the root rank of"},
+      {[&] { grouped_allreduce(std::vector<at::Tensor>(last ? 2 : 3, ones)); },
+       "'grouped_allreduce"},
+      {[&] {
+         if (last) {
+           allgather(ones, named(AllgatherOptions()));
+         } else {
+           allreduce(ones, named(AllreduceOptions()));
+         }
+       },
+       "the operation of 'which'"},
+  });
 }
 
-TEST(MismatchTest, GroupThatIsEmptyOnOneRank) {
-  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+TEST_F(MismatchTest, GroupThatIsEmptyOnOneRank) {
   const std::vector<at::Tensor> mine(IsLast() ? 0 : 2, at::ones({1}));
-  ExpectSameError([&] { grouped_allreduce(mine); }, "number of tensors");
-  ExpectSameError([&] { grouped_allgather(mine); }, "number of tensors");
-  ExpectSameError([&] { grouped_reducescatter(mine); }, "number of tensors");
+  ExpectSameErrors({
+      {[&] { grouped_allreduce(mine); }, "number of tensors"},
+      {[&] { grouped_allgather(mine); }, "number of tensors"},
+      {[&] { grouped_reducescatter(mine); }, "number of tensors"},
+  });
   // Names that are given automatically still agree.
   EXPECT_EQ(
       grouped_allreduce({at::ones({1})}, With(ReduceOp::Sum))[0].item<int>(),
       size());
-}
-
-TEST(MismatchTest, RanksThatDisagreeAboutGradientsAllGetTheSameError) {
-  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
-  const at::Tensor tensor = at::ones({4}).requires_grad_(IsLast());
-  ExpectSameError([&] { allreduce(tensor); }, "gradient");
-  ExpectSameError([&] { grouped_allreduce({tensor, tensor}); }, "gradient");
-  ExpectSameError([&] { allgather(tensor); }, "gradient");
-  ExpectSameError([&] { broadcast(tensor, 0); }, "gradient");
-  ExpectSameError([&] { reducescatter(tensor); }, "gradient");
-  ExpectSameError(
-      [&] { alltoall(at::ones({size()}).requires_grad_(IsLast())); },
-      "gradient");
-}
-
-TEST(NameTest, NameInFlightIsUsedAgainInTheOrderOfSubmissions) {
-  const auto options = With(ReduceOp::Sum).name("again");
-  // Nothing is complete before rank 0 has submitted.
-  if (rank() == 0 && size() > 1) barrier();
-  std::vector<Work> works;
-  for (int k = 1; k <= 3; ++k) {
-    works.push_back(allreduce_async(at::full({k}, k), options));
-  }
-  works.push_back(
-      allgather_async(at::ones({1}), AllgatherOptions().name("again")));
-  if (rank() != 0) barrier();
-  EXPECT_EQ(works[3].wait().numel(), size());
-  for (int k = 3; k >= 1; --k) {
-    EXPECT_TRUE(works[k - 1].wait().equal(at::full({k}, k * size())));
-  }
-}
-
-TEST(NameTest, ReservedNamesAreRefusedAtOnce) {
-  EXPECT_THAT(ErrorText([] {
-                allreduce(at::ones({1}),
-                          AllreduceOptions().name("a@process_set.1"));
-              }),
-              HasSubstr("reserved"));
-}
-
-// The automatic name of the operation that fails with this text.
-std::string AutomaticName(const std::string& text) {
-  const size_t begin = text.find('\'') + 1;
-  const std::string name = text.substr(begin, text.find('\'', begin) - begin);
-  EXPECT_THAT(name, HasSubstr(".noname.")) << text;
-  return name;
-}
-
-// Each takes as many names in turn, however many calls there are; so every name
-// becomes known to all ranks, and travels as an id.
-TEST(NameTest, AutomaticNamesReturn) {
-  constexpr int kNames = 60;
-  const at::Tensor none;
-  const std::vector<std::function<void()>> operations = {
-      [&] { allreduce(none); },
-      [&] { allreduce_async(none).wait(); },
-      [&] { grouped_allreduce({none}); },
-      [&] { allgather(none); },
-      [&] { grouped_allgather({none}); },
-      [&] { broadcast_(none, 0); },
-      [&] { alltoall(none); },
-      [&] { reducescatter(none); },
-      [&] { sparse_allreduce(none); },
-      [&] { broadcast_object("", -1); }};
-  for (const auto& operation : operations) {
-    std::vector<std::string> names;
-    for (int i = 0; i < 2 * kNames; ++i) {
-      names.push_back(AutomaticName(ErrorText(operation)));
-      if (i >= kNames) {
-        EXPECT_EQ(names[i], names[i - kNames]);
-      }
-    }
-    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(),
-              size_t{kNames});
-  }
-}
-
-// Names follow from the order of calls alone.
-TEST(NameTest, RanksThatWaitAtOtherMomentsHaveTheSameAutomaticNames) {
-  constexpr int kCalls = 150;
-  std::vector<Work> later;
-  for (int i = 0; i < kCalls; ++i) {
-    const at::Tensor mine = at::full({1}, i, at::kInt);
-    switch ((rank() + i) % 4) {
-      case 0:
-        EXPECT_EQ(allreduce(mine, With(ReduceOp::Sum)).item<int>(), i * size());
-        break;
-      case 1:
-        EXPECT_EQ(
-            allreduce_async(mine, With(ReduceOp::Sum)).wait().item<int>(),
-            i * size());
-        break;
-      case 2:
-        later.push_back(allreduce_async(mine, With(ReduceOp::Sum)));
-        break;
-      case 3:
-        (void)allreduce_async(mine, With(ReduceOp::Sum));
-        break;
-    }
-  }
-  while (!later.empty()) {
-    EXPECT_EQ(later.back().wait().item<int>() % size(), 0);
-    later.pop_back();
-  }
-}
-
-TEST(NameTest, NamesAreInMessages) {
-  EXPECT_THAT(ErrorText([] {
-                allgather(at::Tensor(), AllgatherOptions().name("my_rows"));
-              }),
-              HasSubstr("'my_rows'"));
-  EXPECT_THAT(ErrorText([] { broadcast(at::Tensor(), 0); }),
-              HasSubstr("'broadcast.noname."));
 }
 
 }  // namespace

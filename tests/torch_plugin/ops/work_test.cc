@@ -14,7 +14,9 @@
 namespace hvdlite {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(WorkTest, WaitThrowsEachTimeAndInEachCopy) {
   const Work work =
@@ -51,10 +53,21 @@ TEST(WorkTest, DroppedOperationsStillRun) {
   EXPECT_TRUE(tensor.eq(size()).all().item<bool>());
 }
 
+// The same path on all ranks.
+std::string TracePath(const std::string& name) {
+  return broadcast_object(::testing::TempDir() + "hvdlite_" + name + "_" +
+                              std::to_string(getpid()) + ".json",
+                          0);
+}
+
+std::string TextOf(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
 TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
-  const std::string path = broadcast_object(
-      ::testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json",
-      0);
+  const std::string path = TracePath("all");
   start_timeline(path);
   EXPECT_THAT(ErrorText([&] { start_timeline(path); }),
               HasSubstr("stop_timeline()"));
@@ -75,20 +88,45 @@ TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
   stop_timeline();
   remove_process_set(set);
   if (rank() != 0) return;
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
+  const std::string text = TextOf(path);
   for (const char* part :
        {"OWN_SPAN", "\"traced\"", "NEGOTIATE_ALLREDUCE", "NEGOTIATE_ALLGATHER",
         "NEGOTIATE_ALLTOALL", "NEGOTIATE_REDUCESCATTER", "NEGOTIATE_ADASUM",
         "in_a_set"}) {
-    EXPECT_THAT(text.str(), HasSubstr(part));
+    EXPECT_THAT(text, HasSubstr(part));
   }
   std::remove(path.c_str());
 }
 
+TEST(TimelineTest, IsStartedAgainInOtherFilesAndTheSame) {
+  const auto run = [](const std::string& name) {
+    allreduce(at::ones({3}), AllreduceOptions().name(name));
+  };
+  const auto traced = [&](const std::string& path, int number) {
+    start_timeline(path);
+    run("tensor_" + std::to_string(number));
+    stop_timeline();
+    run("tensor_between");
+    return TextOf(path);
+  };
+  const std::string first = TracePath("first");
+  const std::string second = TracePath("second");
+  const std::string texts[] = {traced(first, 0), traced(second, 1),
+                               traced(first, 2)};
+  if (rank() != 0) return;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(texts[i], AllOf(HasSubstr("tensor_" + std::to_string(i)),
+                                Not(HasSubstr("tensor_between"))));
+    for (const int other : {(i + 1) % 3, (i + 2) % 3}) {
+      EXPECT_THAT(texts[i], Not(HasSubstr("tensor_" + std::to_string(other))));
+    }
+  }
+  std::remove(first.c_str());
+  std::remove(second.c_str());
+}
+
 TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
-  const std::string good = broadcast_object(
-      ::testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
+  const std::string good = TracePath("ok");
   const bool bad = rank() == size() - 1;
   ExpectSameError(
       [&] { start_timeline(bad ? "/nonexistent/folder/trace.json" : good); },
@@ -100,13 +138,12 @@ TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
 
 TEST(TimelineTest, PathsThatDifferAreTheSameErrorOnAll) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
-  const std::string good = broadcast_object(
-      ::testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
+  const std::string good = TracePath("ok");
   const std::string last = std::to_string(size() - 1);
   const bool other = rank() == size() - 1;
-  ExpectSameError([&] { start_timeline(other ? good + ".other" : good); },
-                  "rank 0 '" + good + "', rank " + last + " '" + good +
-                      ".other'");
+  ExpectSameError(
+      [&] { start_timeline(other ? good + ".other" : good); },
+      "rank 0 '" + good + "', rank " + last + " '" + good + ".other'");
   start_timeline(good);  // none is recorded
   stop_timeline();
   // As with HVDLITE_TIMELINE, directories are a rank's own.

@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "tests/torch_plugin/error_text.h"
-#include "tests/torch_plugin/small_net.h"
+#include "tests/torch_plugin/training_models.h"
 
 namespace hvdlite {
 namespace {
@@ -67,8 +67,8 @@ class ChangedParametersTest : public ::testing::TestWithParam<
   }
   // Where rank r contributes r + 1.
   double Reduced() const {
-    const double sum = size() * (size() + 1) / 2;
-    return options().op() == ReduceOp::Sum ? sum : sum / size();
+    return options().op() == ReduceOp::Sum ? SumOfRanks()
+                                           : SumOfRanks() / size();
   }
   // Where every rank contributes `value`.
   double ReducedOf(double value) const {
@@ -76,20 +76,11 @@ class ChangedParametersTest : public ::testing::TestWithParam<
   }
 
   DistributedOptimizer Wrap() const {
-    torch::OrderedDict<std::string, torch::Tensor> parameters;
-    parameters.insert("changed", changed);
-    parameters.insert("other", other);
-    return DistributedOptimizer(
-        std::make_unique<torch::optim::SGD>(parameters.values(), 1.0),
-        parameters, options());
-  }
-
-  static void Backward(const torch::Tensor& sum) {
-    (sum * (rank() + 1)).backward();
+    return DistributeSgd({{"changed", changed}, {"other", other}}, options());
   }
 
   static void ExpectEverywhere(const torch::Tensor& tensor, double value) {
-    EXPECT_TRUE(tensor.eq(value).all().item<bool>())
+    EXPECT_TRUE(AllEqual(tensor, value))
         << "rank " << rank() << " has " << tensor << " instead of " << value;
   }
 
@@ -112,10 +103,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(ChangedParametersTest, GradientAfterSynchronizeIsReducedByStep) {
   DistributedOptimizer optimizer = Wrap();
-  Backward(changed.sum() + other.sum());
+  Backward({changed, other});
   optimizer.synchronize();
   Make(changed);
-  Backward(changed.sum());
+  Backward({changed});
   optimizer.step();
   const double gradient = Reduced() + ReducedOf(Reduced());
   ExpectEverywhere(changed.grad(), gradient);
@@ -128,7 +119,7 @@ TEST_P(ChangedParametersTest, GradientAfterStepIsReducedByTheNext) {
   double expected = 1;
   for (int step = 0; step < 3; ++step) {
     if (step == 1) Make(changed);
-    Backward(changed.sum() + other.sum());
+    Backward({changed, other});
     optimizer.step();
     optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
     expected -= Reduced();
@@ -140,7 +131,7 @@ TEST_P(ChangedParametersTest, GradientAfterStepIsReducedByTheNext) {
 // Whichever of them the change comes after.
 TEST_P(ChangedParametersTest, SecondBackwardBeforeStepIsRefused) {
   const auto second_is_refused = [&] {
-    Backward(changed.sum());
+    Backward({changed});
     EXPECT_NE(ErrorText([&] { changed.sum().backward(); }),
               "nothing was thrown");
   };
@@ -163,19 +154,19 @@ TEST_P(ChangedParametersTest, GradientOfAnEarlierForwardIsReduced) {
   Make(changed);
   const torch::Tensor after = changed.sum();
   optimizer.synchronize();
-  Backward(before);
+  Backward({before});
   optimizer.step();
   ExpectEverywhere(changed, 1 - Reduced());
   optimizer.zero_grad();
   optimizer.synchronize();
-  Backward(after);
+  Backward({after});
   optimizer.step();
   ExpectEverywhere(changed, 1 - 2 * Reduced());
 }
 
 TEST_P(ChangedParametersTest, GradientBeforeTheChangeIsReduced) {
   DistributedOptimizer optimizer = Wrap();
-  Backward(changed.sum() + other.sum());
+  Backward({changed, other});
   Make(changed);
   optimizer.step();
   ExpectEverywhere(changed, 1 - Reduced());
@@ -185,7 +176,7 @@ TEST_P(ChangedParametersTest, GradientBeforeTheChangeIsReduced) {
 // The gradient is what it was: a sum does not count it again.
 TEST_P(ChangedParametersTest, ResultIsNotReducedAgainForTheChangeAlone) {
   DistributedOptimizer optimizer = Wrap();
-  Backward(changed.sum() + other.sum());
+  Backward({changed, other});
   optimizer.synchronize();
   Make(changed);
   optimizer.step();
@@ -195,18 +186,15 @@ TEST_P(ChangedParametersTest, ResultIsNotReducedAgainForTheChangeAlone) {
 TEST(ParametersOfAnotherShapeTest, AreTrainedFromTheNextZeroGradOn) {
   for (const bool views : {false, true}) {
     torch::Tensor weight = torch::ones({3}).requires_grad_();
-    torch::OrderedDict<std::string, torch::Tensor> parameters;
-    parameters.insert("weight", weight);
-    DistributedOptimizer optimizer(
-        std::make_unique<torch::optim::SGD>(parameters.values(), 1.0),
-        parameters, Options().op(ReduceOp::Sum).gradient_as_fusion_view(views));
+    DistributedOptimizer optimizer = DistributeSgd(
+        {{"weight", weight}},
+        Options().op(ReduceOp::Sum).gradient_as_fusion_view(views));
     for (const int64_t rows : {3, 7, 2}) {
       weight.set_data(torch::ones({rows}));
       optimizer.zero_grad();
-      (weight.sum() * (rank() + 1)).backward();
+      Backward({weight});
       optimizer.step();
-      const int sum = size() * (size() + 1) / 2;
-      EXPECT_TRUE(weight.eq(1 - sum).all().item<bool>()) << rows << " rows";
+      EXPECT_TRUE(AllEqual(weight, 1 - SumOfRanks())) << rows << " rows";
     }
   }
 }
@@ -216,79 +204,64 @@ TEST(ThawedParametersTest, GradientAfterSynchronizeIsReducedByStep) {
   for (const ReduceOp op : {ReduceOp::Average, ReduceOp::Sum}) {
     torch::Tensor thawed = torch::ones({3});
     torch::Tensor other = torch::ones({5}).requires_grad_();
-    torch::OrderedDict<std::string, torch::Tensor> parameters;
-    parameters.insert("thawed", thawed);
-    parameters.insert("other", other);
-    DistributedOptimizer optimizer(
-        std::make_unique<torch::optim::SGD>(parameters.values(), 1.0),
-        parameters, Options().op(op));
+    DistributedOptimizer optimizer =
+        DistributeSgd({{"thawed", thawed}, {"other", other}}, Options().op(op));
     EXPECT_FALSE(thawed.requires_grad());
     other.sum().backward();
     optimizer.synchronize();
     EXPECT_FALSE(thawed.requires_grad());
     thawed.requires_grad_();
-    (thawed.sum() * (rank() + 1)).backward();
+    Backward({thawed});
     optimizer.step();
-    const double sum = size() * (size() + 1) / 2;
-    const double gradient = op == ReduceOp::Sum ? sum : sum / size();
-    EXPECT_TRUE(thawed.eq(1 - gradient).all().item<bool>())
+    const double gradient = SumOfRanks() / (op == ReduceOp::Sum ? 1 : size());
+    EXPECT_TRUE(AllEqual(thawed, 1 - gradient))
         << "rank " << rank() << " has " << thawed;
   }
 }
 
 TEST(ThawedParametersTest, IntegersThatGetGradientsAreRefused) {
   torch::Tensor number = torch::ones({3}, torch::kLong);
-  torch::OrderedDict<std::string, torch::Tensor> parameters;
-  parameters.insert("number", number);
-  DistributedOptimizer optimizer(
-      std::make_unique<torch::optim::SGD>(parameters.values(), 1.0),
-      parameters);
+  DistributedOptimizer optimizer = DistributeSgd({{"number", number}});
   optimizer.synchronize();
   SetType(number, torch::kFloat);
   number.requires_grad_();
-  (number.sum() * (rank() + 1)).backward();
+  Backward({number});
   EXPECT_THAT(ErrorText([&] { optimizer.step(); }),
               ::testing::HasSubstr("floating-point"));
-  EXPECT_TRUE(number.eq(1).all().item<bool>());
+  EXPECT_TRUE(AllEqual(number, 1));
 }
 
+class ChangedModelTest : public EveryWayTest {};
+
+INSTANTIATE_TEST_SUITE_P(, ChangedModelTest, EveryWay());
+
 // A whole model, forth and back, with the optimizer's calls in any order.
-TEST(ChangedModelTest, TrainsAsOneProcess) {
-  for (const int64_t groups : {0, 1, 2}) {
-    for (const bool views : {false, true}) {
-      Net net = MakeNet();
-      Net alone = MakeNet();
-      DistributedOptimizer optimizer =
-          Distribute(net, MakeSgd,
-                     Options().groups(groups).gradient_as_fusion_view(views));
-      const auto optimizer_alone = MakeSgd(alone);
-      const auto train = [](Net& model, Batch batch) {
-        const torch::ScalarType type = model->linear->weight.scalar_type();
-        Loss(model, {batch.input.to(type), batch.target.to(type)}).backward();
-      };
-      const torch::ScalarType types[] = {torch::kDouble, torch::kFloat,
-                                         torch::kFloat,  torch::kDouble,
-                                         torch::kFloat,  torch::kDouble};
-      int step = 0;
-      for (const torch::ScalarType type : types) {
-        net->to(type);
-        alone->to(type);
-        if (step % 3 == 0) optimizer.zero_grad();
-        if (step % 3 == 0) {
-          for (torch::Tensor& one : alone->parameters()) {
-            one.mutable_grad().reset();
-          }
-        }
-        train(net, Shard(WholeBatch(step)));
-        train(alone, WholeBatch(step));
-        if (step % 2 == 1) optimizer.synchronize();
-        optimizer.step();
-        optimizer_alone->step();
-        ExpectSameOnAllRanks(*net);
-        ExpectClose(*net, *alone, 1e-4);
-        ++step;
-      }
+TEST_P(ChangedModelTest, TrainsAsOneProcess) {
+  Net net = MakeNet();
+  Net alone = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
+  const auto optimizer_alone = MakeSgd(alone);
+  const torch::ScalarType types[] = {torch::kDouble, torch::kFloat,
+                                     torch::kFloat,  torch::kDouble,
+                                     torch::kFloat,  torch::kDouble};
+  for (int step = 0; step < 6; ++step) {
+    const torch::ScalarType type = types[step];
+    const auto train = [&](Net& model, const Batch& batch) {
+      Loss(model, {batch.input.to(type), batch.target.to(type)}).backward();
+    };
+    net->to(type);
+    alone->to(type);
+    if (step % 3 == 0) {
+      optimizer.zero_grad();
+      DropGradients(*alone);
     }
+    train(net, Shard(WholeBatch(step)));
+    train(alone, WholeBatch(step));
+    if (step % 2 == 1) optimizer.synchronize();
+    optimizer.step();
+    optimizer_alone->step();
+    ExpectSameOnAllRanks(*net);
+    ExpectClose(*net, *alone, 1e-4);
   }
 }
 

@@ -3,35 +3,18 @@
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
-#include <memory>
-#include <string>
+#include "tests/torch_plugin/small_net.h"
 
 namespace hvdlite {
 namespace {
 
-using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
-
-DistributedOptimizer DistributeOver(const Parameters& parameters, ReduceOp op) {
-  return DistributedOptimizer(
-      std::make_unique<torch::optim::SGD>(parameters.values(), 1.0), parameters,
-      DistributedOptimizerOptions().op(op));
-}
-
-// Returns when what was submitted before with this op has been reduced: small
-// tensors may wait for an operation that somebody waits for.
-void WaitForOthers(ReduceOp op) {
-  for (int i = 0; i < 3; ++i) {
-    allreduce_(torch::zeros({1}), AllreduceOptions().op(op));
-  }
-}
+using Options = DistributedOptimizerOptions;
 
 TEST(GradientMemoryTest, GradientsThatShareMemoryAreReducedOnce) {
   torch::Tensor late = torch::ones({5}).requires_grad_();
   torch::Tensor early = torch::ones({5}).requires_grad_();
-  Parameters parameters;
-  parameters.insert("late", late);
-  parameters.insert("early", early);
-  DistributedOptimizer optimizer = DistributeOver(parameters, ReduceOp::Sum);
+  DistributedOptimizer optimizer = DistributeSgd(
+      {{"late", late}, {"early", early}}, Options().op(ReduceOp::Sum));
   const torch::Tensor row = late.unsqueeze(0);
   row.register_hook([&](const torch::Tensor&) {
     EXPECT_TRUE(early.grad().defined());
@@ -40,8 +23,8 @@ TEST(GradientMemoryTest, GradientsThatShareMemoryAreReducedOnce) {
   ((row + early.unsqueeze(0)) * 1.0).sum().backward();
   ASSERT_EQ(late.grad().data_ptr(), early.grad().data_ptr());
   optimizer.synchronize();
-  EXPECT_TRUE(late.grad().eq(size()).all().item<bool>());
-  EXPECT_TRUE(early.grad().eq(size()).all().item<bool>());
+  EXPECT_TRUE(AllEqual(late.grad(), size()));
+  EXPECT_TRUE(AllEqual(early.grad(), size()));
 }
 
 // The bias's gradient is a view of that of the sum, which the weight's gradient
@@ -49,11 +32,8 @@ TEST(GradientMemoryTest, GradientsThatShareMemoryAreReducedOnce) {
 TEST(GradientMemoryTest, GradientThatBackwardStillReadsIsNotChanged) {
   torch::Tensor weight = torch::ones({1, 5}).requires_grad_();
   torch::Tensor bias = torch::zeros({5}).requires_grad_();
-  Parameters parameters;
-  parameters.insert("weight", weight);
-  parameters.insert("bias", bias);
-  DistributedOptimizer optimizer =
-      DistributeOver(parameters, ReduceOp::Average);
+  DistributedOptimizer optimizer = DistributeSgd(
+      {{"weight", weight}, {"bias", bias}}, Options().op(ReduceOp::Average));
   const double factor = rank() + 1;
   const torch::Tensor product = weight * factor;
   product.register_hook([&](const torch::Tensor&) {
@@ -79,16 +59,13 @@ TEST(GradientMemoryTest, GradientsStayViewsOfABuffer) {
   const torch::Tensor buffer = torch::zeros({10});
   one.mutable_grad() = buffer.slice(0, 0, 6).view({2, 3});
   two.mutable_grad() = buffer.slice(0, 6, 10);
-  Parameters parameters;
-  parameters.insert("one", one);
-  parameters.insert("two", two);
-  DistributedOptimizer optimizer = DistributeOver(parameters, ReduceOp::Sum);
+  DistributedOptimizer optimizer =
+      DistributeSgd({{"one", one}, {"two", two}}, Options().op(ReduceOp::Sum));
   for (int step = 0; step < 2; ++step) {
     ((one.sum() + two.sum() * 2) * (rank() + 1)).backward();
     optimizer.synchronize();
-    const int sum = size() * (size() + 1) / 2;
-    EXPECT_TRUE(buffer.slice(0, 0, 6).eq(sum).all().item<bool>());
-    EXPECT_TRUE(buffer.slice(0, 6, 10).eq(2 * sum).all().item<bool>());
+    EXPECT_TRUE(AllEqual(buffer.slice(0, 0, 6), SumOfRanks()));
+    EXPECT_TRUE(AllEqual(buffer.slice(0, 6, 10), 2 * SumOfRanks()));
     optimizer.zero_grad(/*set_to_none=*/false);
   }
 }
@@ -98,10 +75,8 @@ TEST(GradientMemoryTest, AStepAfterOneThatCouldNotDeliverIsWhole) {
   torch::Tensor one = torch::ones({4}).requires_grad_();
   torch::Tensor two = torch::ones({4}).requires_grad_();
   const torch::Tensor buffer = torch::zeros({10});
-  Parameters parameters;
-  parameters.insert("one", one);
-  parameters.insert("two", two);
-  DistributedOptimizer optimizer = DistributeOver(parameters, ReduceOp::Sum);
+  DistributedOptimizer optimizer =
+      DistributeSgd({{"one", one}, {"two", two}}, Options().op(ReduceOp::Sum));
   one.mutable_grad() = buffer.slice(0, 0, 4);
   const auto backward = [&] {
     ((one.sum() + two.sum() * 2) * (rank() + 1)).backward();
@@ -113,9 +88,8 @@ TEST(GradientMemoryTest, AStepAfterOneThatCouldNotDeliverIsWhole) {
     optimizer.zero_grad();
     backward();
     optimizer.synchronize();
-    const int sum = size() * (size() + 1) / 2;
-    EXPECT_TRUE(one.grad().eq(sum).all().item<bool>());
-    EXPECT_TRUE(two.grad().eq(2 * sum).all().item<bool>());
+    EXPECT_TRUE(AllEqual(one.grad(), SumOfRanks()));
+    EXPECT_TRUE(AllEqual(two.grad(), 2 * SumOfRanks()));
   }
 }
 

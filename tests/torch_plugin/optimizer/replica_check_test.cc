@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/environment.h"
@@ -134,26 +133,51 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
   EXPECT_THAT(log, HasSubstr("reduced gradients were never consumed"));
 }
 
-TEST_F(ReplicaCheckTest, InnerStepOnOneRankEndsInAnErrorOnAll) {
-  // With gradients that are reduced (and clipped, say) before it is the number
-  // of the step that differs.
-  for (const bool reduced : {false, true}) {
+TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
+  const struct {
+    // What is done in a step after backward().
+    std::function<void(Net&, DistributedOptimizer&, int step)> run;
+    std::vector<std::string> parts;
+  } mistakes[] = {
+      {[](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
+         IsLast() ? optimizer.inner().step() : optimizer.step();
+         optimizer.zero_grad();
+       },
+       {"inner().step() instead of step()"}},
+      // With gradients that are reduced (and clipped, say) before it is the
+      // number of the step that differs.
+      {[](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
+         optimizer.synchronize();
+         IsLast() ? optimizer.inner().step() : optimizer.step();
+         optimizer.zero_grad();
+       },
+       {"the ranks are in different steps"}},
+      // A step that is skipped by an if.
+      {[](Net& net, DistributedOptimizer& optimizer, int step) {
+         optimizer.synchronize();
+         if (!IsLast() || step != 2) optimizer.step();
+         net->zero_grad();
+       },
+       {"the ranks are in different steps"}},
+      // step() on all ranks, but with gradients that one has thrown away.
+      {[](Net& net, DistributedOptimizer& optimizer, int step) {
+         optimizer.synchronize();
+         if (IsLast() && step == 4) net->zero_grad();
+         optimizer.step();
+         optimizer.zero_grad();
+       },
+       {LastHasAnother("convolution.weight"), "a rank that skipped a step"}},
+  };
+  for (const auto& [run, parts] : mistakes) {
     Net net = MakeNet();
     DistributedOptimizer optimizer = Distribute(net);
-    const std::string text = ErrorText([&] {
-      for (int step = 0; step < 3; ++step) {
+    const std::string text = ErrorText([&, run = run] {
+      for (int step = 0; step < 12; ++step) {
         Backward(net, step);
-        if (reduced) optimizer.synchronize();
-        if (IsLast()) {
-          optimizer.inner().step();
-        } else {
-          optimizer.step();
-        }
-        optimizer.zero_grad();
+        run(net, optimizer, step);
       }
     });
-    EXPECT_THAT(text, HasSubstr(reduced ? "the ranks are in different steps"
-                                        : "inner().step() instead of step()"));
+    for (const std::string& part : parts) EXPECT_THAT(text, HasSubstr(part));
     EXPECT_EQ(text, broadcast_object(text, 0));
   }
 }
@@ -163,9 +187,7 @@ TEST_F(ReplicaCheckTest, PartsOfComplexParametersAreComparedButForWhichNan) {
       torch::zeros({2}, torch::kComplexFloat).requires_grad_();
   const torch::Tensor parts = torch::view_as_real(weight.detach());
   parts[0][0] = std::copysign(std::nan(""), IsLast() ? -1.0 : 1.0);
-  DistributedOptimizer optimizer(std::make_unique<torch::optim::SGD>(
-                                     std::vector<torch::Tensor>{weight}, 0.1),
-                                 {{{"weight", weight}}});
+  DistributedOptimizer optimizer = DistributeSgd({{"weight", weight}}, {}, 0.1);
   const auto train = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
       weight.mutable_grad() = torch::zeros_like(weight);
@@ -180,49 +202,12 @@ TEST_F(ReplicaCheckTest, PartsOfComplexParametersAreComparedButForWhichNan) {
                "did not before step", "");
 }
 
-TEST_F(ReplicaCheckTest, AStepThatOneRankSkipsByAnIfEndsInAnErrorOnAll) {
-  Net net = MakeNet();
-  DistributedOptimizer optimizer = Distribute(net);
-  Train(net, optimizer, 0, 2);
-  const std::string text = ErrorText([&] {
-    for (int step = 2; step < 5; ++step) {
-      Backward(net, step);
-      optimizer.synchronize();
-      if (!(IsLast() && step == 2)) optimizer.step();
-      net->zero_grad();
-    }
-  });
-  EXPECT_THAT(text, HasSubstr("the ranks are in different steps"));
-  EXPECT_EQ(text, broadcast_object(text, 0));
-}
-
-// step() on all ranks, but with gradients that one rank has thrown away.
-TEST_F(ReplicaCheckTest, GradientsThatOneRankClearsBeforeTheStepAreFound) {
-  Net net = MakeNet();
-  DistributedOptimizer optimizer = Distribute(net);
-  Train(net, optimizer, 0, 2);
-  const std::string text = ErrorText([&] {
-    for (int step = 2; step < 12; ++step) {
-      Backward(net, step);
-      optimizer.synchronize();
-      if (IsLast() && step == 4) net->zero_grad();
-      optimizer.step();
-      optimizer.zero_grad();
-    }
-  });
-  EXPECT_THAT(text, AllOf(HasSubstr(LastHasAnother("convolution.weight")),
-                          HasSubstr("a rank that skipped a step")));
-  EXPECT_EQ(text, broadcast_object(text, 0));
-}
-
 TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
   // Its parts are as many; the changed bit is in none that a check before saw.
   const bool every = Config::from_env().check == "every";
   torch::Tensor parameter = torch::zeros({40'000}).requires_grad_();
-  DistributedOptimizer optimizer(
-      std::make_unique<torch::optim::SGD>(std::vector<torch::Tensor>{parameter},
-                                          0.0),
-      {{{"weight", parameter}}});
+  DistributedOptimizer optimizer =
+      DistributeSgd({{"weight", parameter}}, {}, 0);
   const auto step = [&] {
     parameter.mutable_grad() = torch::zeros_like(parameter);
     optimizer.step();
@@ -248,9 +233,8 @@ TEST_F(ReplicaCheckTest, BuffersThatDriftAreFoundWhereAsked) {
     broadcast_parameters(net, 0);
     DistributedOptimizerOptions options;
     if (asked) options.check_buffers(net->named_buffers());
-    DistributedOptimizer optimizer(
-        std::make_unique<torch::optim::SGD>(net->parameters(), 0.1),
-        net->named_parameters(), options);
+    DistributedOptimizer optimizer =
+        DistributeSgd(net->named_parameters(), options, 0.1);
     const std::string text = ErrorText([&] {
       for (int step = 0; step < 3; ++step) {
         torch::manual_seed(static_cast<uint64_t>(rank() + 10 * step));
@@ -321,9 +305,8 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
 TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
   torch::manual_seed(3);
   torch::nn::Embedding net(torch::nn::EmbeddingOptions(9, 2).sparse(true));
-  DistributedOptimizer optimizer(
-      std::make_unique<torch::optim::SGD>(net->parameters(), 0.1),
-      net->named_parameters());
+  DistributedOptimizer optimizer =
+      DistributeSgd(net->named_parameters(), {}, 0.1);
   const auto backward = [&] {
     net->forward(torch::tensor({1 + rank(), 2})).sum().backward();
   };
@@ -346,65 +329,9 @@ TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
   ExpectSameOnAllRanks(*net);
 }
 
-// ---- No false alarm.
-
-TEST(HealthyTrainingTest, NothingIsFoundWhateverTheOptions) {
-  std::vector<DistributedOptimizerOptions> all;
-  for (const ReduceOp op :
-       {ReduceOp::Average, ReduceOp::Sum, ReduceOp::Adasum}) {
-    for (const Compression compression :
-         {Compression::None, Compression::BF16}) {
-      for (const int64_t passes : {1, 2}) {
-        for (const bool views : {false, true}) {
-          all.push_back(DistributedOptimizerOptions()
-                            .op(op)
-                            .compression(compression)
-                            .backward_passes_per_step(passes)
-                            .gradient_as_fusion_view(views)
-                            .groups(views ? 2 : 0));
-        }
-      }
-    }
-  }
-  for (const DistributedOptimizerOptions& options : all) {
-    Net net = MakeNet();
-    Net second = MakeNet();
-    DistributedOptimizer optimizer = Distribute(
-        net,
-        [](Net& model) {
-          return std::make_unique<torch::optim::Adam>(model->parameters(),
-                                                      1e-3);
-        },
-        options);
-    DistributedOptimizer other = Distribute(second);
-    for (int step = 0; step < 13; ++step) {
-      for (int64_t pass = 0; pass < options.backward_passes_per_step();
-           ++pass) {
-        Backward(net, step);
-      }
-      Backward(second, step);
-      if (step == 5) {  // all ranks skip it
-        optimizer.synchronize();
-        optimizer.zero_grad();
-      } else {
-        optimizer.synchronize();
-        torch::nn::utils::clip_grad_norm_(net->parameters(), 0.5);
-        optimizer.step();
-        optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
-      }
-      other.step();
-      other.zero_grad();
-      if (step == 7) {
-        DistributedOptimizer moved = std::move(other);
-        other = std::move(moved);
-      }
-    }
-    ExpectSameOnAllRanks(*net);
-    ExpectSameOnAllRanks(*second);
-  }
-}
-
-TEST(HealthyTrainingTest, NorWithSparseAndFrozenAndNanParameters) {
+// Nor does the training of training_equivalence_test.cc, which runs with every
+// step checked, too.
+TEST(HealthyTrainingTest, NothingIsFoundOfSparseAndFrozenAndNanParameters) {
   for (const bool as_dense : {false, true}) {
     torch::manual_seed(3);
     torch::nn::Sequential net(
@@ -412,10 +339,9 @@ TEST(HealthyTrainingTest, NorWithSparseAndFrozenAndNanParameters) {
         torch::nn::Linear(2, 3));
     net[1]->named_parameters()["bias"].set_requires_grad(false);
     net[1]->named_parameters()["bias"].data().fill_(std::nan(""));
-    DistributedOptimizer optimizer(
-        std::make_unique<torch::optim::SGD>(net->parameters(), 0.1),
+    DistributedOptimizer optimizer = DistributeSgd(
         net->named_parameters(),
-        DistributedOptimizerOptions().sparse_as_dense(as_dense));
+        DistributedOptimizerOptions().sparse_as_dense(as_dense), 0.1);
     for (int step = 0; step < 12; ++step) {
       torch::Tensor rows = torch::tensor({1 + rank(), step % 9});
       net[0]->as<torch::nn::Embedding>()->forward(rows).sum().backward();
@@ -426,16 +352,7 @@ TEST(HealthyTrainingTest, NorWithSparseAndFrozenAndNanParameters) {
   }
 }
 
-TEST(HealthyTrainingTest, NorInClosuresOfLbfgs) {
-  ExpectTrainsAsOneProcess(
-      [](Net& net) {
-        return std::make_unique<torch::optim::LBFGS>(
-            net->parameters(), torch::optim::LBFGSOptions(0.1).max_iter(3));
-      },
-      MakeNet(), {}, 1e-5);
-}
-
-TEST(HealthyTrainingTest, NorWhereZeroGradDropsGradientsOnAllRanks) {
+TEST(HealthyTrainingTest, NothingIsFoundWhereZeroGradDropsGradientsOnAllRanks) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
   ::testing::internal::CaptureStderr();

@@ -5,19 +5,19 @@
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
-#include <cmath>
 #include <memory>
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tests/torch_plugin/error_text.h"
+#include "tests/torch_plugin/same_error.h"
+#include "tests/torch_plugin/training_models.h"
 
 namespace hvdlite {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 using torch::nn::BatchNormOptions;
@@ -39,6 +39,12 @@ int64_t AllRows() {
   return rows;
 }
 
+// As above, where all have as many rows.
+constexpr int64_t kRows = 4;
+torch::Tensor EqualPart(const torch::Tensor& whole, int index = rank()) {
+  return whole.slice(0, index * kRows, (index + 1) * kRows);
+}
+
 // The same on every rank.
 torch::Tensor Random(std::vector<int64_t> shape, uint64_t seed,
                      at::ScalarType type = torch::kDouble) {
@@ -52,37 +58,12 @@ std::vector<int64_t> ShapeOf(int64_t dimensions) {
   return shape;
 }
 
-// LibTorch's for inputs of any number of dimensions.
-struct Reference {
-  explicit Reference(const BatchNormOptions& options)
-      : of_rows(options), of_images(options), of_volumes(options) {}
-
-  torch::Tensor forward(const torch::Tensor& input) {
-    if (input.dim() <= 3) return of_rows->forward(input);
-    return input.dim() == 4 ? of_images->forward(input)
-                            : of_volumes->forward(input);
-  }
-  torch::OrderedDict<std::string, torch::Tensor> Buffers(int64_t dimensions) {
-    if (dimensions <= 3) return of_rows->named_buffers();
-    return dimensions == 4 ? of_images->named_buffers()
-                           : of_volumes->named_buffers();
-  }
-  torch::OrderedDict<std::string, torch::Tensor> Parameters(
-      int64_t dimensions) {
-    if (dimensions <= 3) return of_rows->named_parameters();
-    return dimensions == 4 ? of_images->named_parameters()
-                           : of_volumes->named_parameters();
-  }
-  void To(at::ScalarType type) {
-    of_rows->to(type);
-    of_images->to(type);
-    of_volumes->to(type);
-  }
-
-  torch::nn::BatchNorm1d of_rows;
-  torch::nn::BatchNorm2d of_images;
-  torch::nn::BatchNorm3d of_volumes;
-};
+// LibTorch's, for inputs of any number of dimensions.
+torch::Tensor Reference(torch::nn::BatchNorm1d& module,
+                        const torch::Tensor& input) {
+  if (input.dim() <= 3) return module->forward(input);
+  return module->forward(input.flatten(2)).view(input.sizes());
+}
 
 #define EXPECT_CLOSE(actual, expected, tolerance)                         \
   EXPECT_TRUE(torch::allclose((actual).to(torch::kDouble),                \
@@ -105,51 +86,47 @@ struct Case {
 // 16-bit inputs in float32.
 void ExpectAsOneProcess(const Case& c) {
   SyncBatchNorm module(c.options);
-  Reference reference(c.options);
+  torch::nn::BatchNorm1d reference(c.options);
   const bool is_16_bit = c.type == torch::kHalf || c.type == torch::kBFloat16;
   const at::ScalarType reference_type = is_16_bit ? torch::kFloat : c.type;
   if (!is_16_bit) module->to(c.type);
-  reference.To(reference_type);
-  auto parameters = reference.Parameters(c.dimensions);
+  reference->to(reference_type);
+  module->train(c.training);
+  reference->train(c.training);
+  auto parameters = reference->named_parameters();
   for (auto& item : module->named_parameters()) {
     const torch::NoGradGuard no_grad;
     const torch::Tensor values = Random({kChannels}, 5);
     item.value().copy_(values);
     parameters[item.key()].copy_(values);
   }
-  if (!c.training) {
-    module->eval();
-    reference.of_rows->eval();
-    reference.of_images->eval();
-    reference.of_volumes->eval();
-  }
   for (uint64_t step = 0; step < 2; ++step) {
     torch::Tensor whole = Random(ShapeOf(c.dimensions), step, c.type);
     const torch::Tensor weights =
         Random(ShapeOf(c.dimensions), 10 + step, c.type);
-    if (c.channels_last) {
-      whole = whole.contiguous(torch::MemoryFormat::ChannelsLast);
-    }
+    const torch::Tensor laid =
+        c.channels_last ? whole.contiguous(torch::MemoryFormat::ChannelsLast)
+                        : whole;
     torch::Tensor input =
-        Mine(whole).detach().clone().requires_grad_(c.input_requires_gradient);
+        Mine(laid).detach().clone().requires_grad_(c.input_requires_gradient);
     whole = whole.to(reference_type).detach().requires_grad_();
     const torch::Tensor output = module->forward(input);
-    const torch::Tensor expected = reference.forward(whole);
+    const torch::Tensor expected = Reference(reference, whole);
     EXPECT_EQ(output.scalar_type(), c.type);
     EXPECT_EQ(output.sizes(), input.sizes());
+    module->zero_grad();
+    (output * Mine(weights)).sum().backward();
+    DropGradients(*reference);
+    (expected * weights).sum().backward();
+    ASSERT_EQ(input.grad().defined(), c.input_requires_gradient);
     if (input.numel() > 0) {
       EXPECT_CLOSE(output, Mine(expected), c.tolerance);
     }
-    module->zero_grad();
-    (output * Mine(weights)).sum().backward();
-    for (auto& item : parameters) item.value().mutable_grad().reset();
-    (expected * weights).sum().backward();
-    ASSERT_EQ(input.grad().defined(), c.input_requires_gradient);
     if (c.input_requires_gradient) {
       EXPECT_EQ(input.grad().scalar_type(), c.type);
-    }
-    if (c.input_requires_gradient && input.numel() > 0) {
-      EXPECT_CLOSE(input.grad(), Mine(whole.grad()), c.tolerance);
+      if (input.numel() > 0) {
+        EXPECT_CLOSE(input.grad(), Mine(whole.grad()), c.tolerance);
+      }
     }
     for (const auto& item : module->named_parameters()) {
       EXPECT_CLOSE(
@@ -157,7 +134,7 @@ void ExpectAsOneProcess(const Case& c) {
           parameters[item.key()].grad(), 10 * c.tolerance);
     }
   }
-  auto buffers = reference.Buffers(c.dimensions);
+  auto buffers = reference->named_buffers();
   EXPECT_EQ(module->named_buffers().size(), buffers.size());
   for (const auto& item : module->named_buffers()) {
     if (!item.value().defined()) {
@@ -168,33 +145,40 @@ void ExpectAsOneProcess(const Case& c) {
   }
 }
 
-TEST(SyncBatchNormTest, InputsOfAnyNumberOfDimensions) {
-  for (int64_t dimensions = 2; dimensions <= 5; ++dimensions) {
-    ExpectAsOneProcess({.dimensions = dimensions});
+TEST(SyncBatchNormTest, IsThatOfOneProcess) {
+  const BatchNormOptions usual(kChannels);
+  const auto with = [&](auto change) {
+    BatchNormOptions options = usual;
+    change(options);
+    return options;
+  };
+  const BatchNormOptions untracked =
+      with([](auto& options) { options.track_running_stats(false); });
+  const std::pair<const char*, Case> cases[] = {
+      {"two dimensions", {.dimensions = 2}},
+      {"three dimensions", {.dimensions = 3}},
+      {"four dimensions", {}},
+      {"five dimensions", {.dimensions = 5}},
+      {"channels last", {.channels_last = true}},
+      {"channels last of float32",
+       {.type = torch::kFloat, .channels_last = true, .tolerance = 1e-4}},
+      {"input without gradient", {.input_requires_gradient = false}},
+      {"evaluation", {.training = false}},
+      {"float32", {.type = torch::kFloat, .tolerance = 1e-4}},
+      {"bfloat16", {.type = torch::kBFloat16, .tolerance = 5e-2}},
+      {"float16", {.type = torch::kHalf, .tolerance = 1e-2}},
+      {"cumulative average without momentum",
+       {with([](auto& options) { options.momentum(torch::nullopt); })}},
+      {"without weight and bias",
+       {with([](auto& options) { options.affine(false); })}},
+      {"without running statistics", {untracked}},
+      {"evaluation without running statistics",
+       {.options = untracked, .training = false}},
+  };
+  for (const auto& [name, one] : cases) {
+    SCOPED_TRACE(name);
+    ExpectAsOneProcess(one);
   }
-}
-
-TEST(SyncBatchNormTest, ChannelsLast) {
-  ExpectAsOneProcess({.channels_last = true});
-  ExpectAsOneProcess(
-      {.type = torch::kFloat, .channels_last = true, .tolerance = 1e-4});
-}
-
-TEST(SyncBatchNormTest, InputWithoutGradient) {
-  ExpectAsOneProcess({.input_requires_gradient = false});
-}
-
-TEST(SyncBatchNormTest, GradientsInEvaluation) {
-  ExpectAsOneProcess({.training = false});
-}
-
-TEST(SyncBatchNormTest, Float32) {
-  ExpectAsOneProcess({.type = torch::kFloat, .tolerance = 1e-4});
-}
-
-TEST(SyncBatchNormTest, SixteenBitFloats) {
-  ExpectAsOneProcess({.type = torch::kBFloat16, .tolerance = 5e-2});
-  ExpectAsOneProcess({.type = torch::kHalf, .tolerance = 1e-2});
 }
 
 TEST(SyncBatchNormTest, ModuleOfSixteenBitFloats) {
@@ -253,40 +237,6 @@ TEST(SyncBatchNormTest, VarianceIsStableFarFromZero) {
   EXPECT_NEAR(module->running_var.item<double>(), expected, expected * 1e-4);
 }
 
-// Of the sum of all ranks' losses, for each element of each rank's input.
-TEST(SyncBatchNormTest, GradientIsThatOfTheSumOfAllLosses) {
-  SyncBatchNorm module(
-      BatchNormOptions(kChannels).track_running_stats(false).affine(false));
-  module->to(torch::kDouble);
-  torch::Tensor input = Mine(Random(ShapeOf(2), 6)).clone().requires_grad_();
-  const torch::Tensor weights = Mine(Random(ShapeOf(2), 7));
-  const auto loss = [&](const torch::Tensor& values) {
-    return (module->forward(values).pow(3) * weights).sum();
-  };
-  loss(input).backward();
-  const auto total = [&](const torch::Tensor& values) {
-    const torch::NoGradGuard no_grad;
-    return allreduce(loss(values), AllreduceOptions().op(ReduceOp::Sum))
-        .item<double>();
-  };
-  constexpr double kStep = 1e-6;
-  for (int changed = 0; changed < size(); ++changed) {
-    for (int64_t i = 0; i < RowsOf(changed) * kChannels; ++i) {
-      torch::Tensor more = input.detach().clone();
-      torch::Tensor less = input.detach().clone();
-      if (changed == rank()) {
-        more.view(-1)[i] += kStep;
-        less.view(-1)[i] -= kStep;
-      }
-      const double slope = (total(more) - total(less)) / (2 * kStep);
-      if (changed == rank()) {
-        EXPECT_NEAR(input.grad().view(-1)[i].item<double>(), slope,
-                    1e-6 * (1 + std::abs(slope)));
-      }
-    }
-  }
-}
-
 TEST(SyncBatchNormTest, NoRowsOnAnyRank) {
   SyncBatchNorm module(kChannels);
   const torch::Tensor output = module->forward(torch::zeros({0, kChannels, 2}));
@@ -297,9 +247,7 @@ TEST(SyncBatchNormTest, NoRowsOnAnyRank) {
 TEST(SyncBatchNormTest, SingleValueOverAllRanksIsTheSameErrorOnAll) {
   SyncBatchNorm module(kChannels);
   const torch::Tensor input = torch::ones({rank() == 0 ? 1 : 0, kChannels});
-  const std::string text = ErrorText([&] { module->forward(input); });
-  EXPECT_THAT(text, HasSubstr("single value per channel"));
-  EXPECT_EQ(text, broadcast_object(text, 0));
+  ExpectSameError([&] { module->forward(input); }, "single value per channel");
   EXPECT_EQ(module->num_batches_tracked.item<int64_t>(), 0);
 }
 
@@ -307,25 +255,7 @@ TEST(SyncBatchNormTest, GradientOnSomeRanksOnlyIsTheSameErrorOnAll) {
   if (size() == 1) return;
   SyncBatchNorm module(kChannels);
   torch::Tensor input = torch::rand({3, kChannels}).requires_grad_(rank() == 0);
-  const std::string text = ErrorText([&] { module->forward(input); });
-  EXPECT_THAT(text, HasSubstr("require a gradient"));
-  EXPECT_EQ(text, broadcast_object(text, 0));
-}
-
-TEST(SyncBatchNormTest, InputsThatDoNotFitAreRefused) {
-  SyncBatchNorm module(kChannels);
-  EXPECT_THAT(ErrorText([&] { module->forward(torch::zeros({4})); }),
-              AllOf(HasSubstr("[4]"), HasSubstr("[N, 3, ...]")));
-  EXPECT_THAT(ErrorText([&] {
-                module->forward(torch::zeros({4, 2}));
-              }),
-              HasSubstr("[4, 2]"));
-  EXPECT_THAT(ErrorText([&] {
-                module->forward(torch::zeros({4, 3}, torch::kLong));
-              }),
-              HasSubstr("is not supported"));
-  EXPECT_THAT(ErrorText([&] { module->forward(torch::Tensor()); }),
-              HasSubstr("undefined"));
+  ExpectSameError([&] { module->forward(input); }, "require a gradient");
 }
 
 TEST(SyncBatchNormTest, SecondDerivativeIsRefused) {
@@ -340,20 +270,94 @@ TEST(SyncBatchNormTest, SecondDerivativeIsRefused) {
               HasSubstr("second derivative"));
 }
 
-TEST(SyncBatchNormTest, InAProcessSet) {
-  const ProcessSet first = add_process_set({0});
-  if (first.included()) {
-    SyncBatchNorm module(BatchNormOptions(kChannels), first);
-    torch::nn::BatchNorm1d reference(kChannels);
-    torch::Tensor input =
-        Random({5, kChannels}, 2, torch::kFloat).requires_grad_();
-    torch::Tensor same = input.detach().clone().requires_grad_();
-    module->forward(input).pow(2).sum().backward();
-    reference->forward(same).pow(2).sum().backward();
-    EXPECT_CLOSE(input.grad(), same.grad(), 1e-4);
-    EXPECT_CLOSE(module->running_var, reference->running_var, 1e-5);
+// One training step among the ranks of the set, as LibTorch's on all of their
+// rows.
+void ExpectStepAsOneProcess(SyncBatchNorm& module,
+                            torch::nn::BatchNorm1d& alone,
+                            const ProcessSet& process_set = {}) {
+  torch::manual_seed(8);
+  const torch::Tensor rows = torch::randn({size() * kRows, kChannels});
+  std::vector<torch::Tensor> of_members;
+  for (const int member : process_set.ranks()) {
+    of_members.push_back(EqualPart(rows, member));
   }
-  remove_process_set(first);
+  const torch::Tensor whole = torch::cat(of_members).requires_grad_();
+  const torch::Tensor mine = EqualPart(rows).clone().requires_grad_();
+  module->forward(mine).pow(3).sum().backward();
+  alone->forward(whole).pow(3).sum().backward();
+  EXPECT_TRUE(torch::allclose(
+      mine.grad(), EqualPart(whole.grad(), process_set.rank()), 1e-3, 1e-4));
+  EXPECT_TRUE(torch::allclose(module->running_mean, alone->running_mean));
+  EXPECT_TRUE(torch::allclose(module->running_var, alone->running_var));
+}
+
+TEST(SyncBatchNormTest, BadInputOnOneRankIsTheSameErrorOnAll) {
+  const std::vector<std::pair<torch::Tensor, std::string>> cases = {
+      {torch::zeros({kRows, 2}), "[4, 2]"},
+      {torch::zeros({kChannels}), "[N, 3, ...]"},
+      {torch::zeros({kRows, kChannels}, torch::kLong), "is not supported"},
+      {torch::zeros({kRows, kChannels}).to_sparse(), "only dense CPU tensors"},
+      {torch::Tensor(), "undefined"}};
+  for (const auto& [bad, reason] : cases) {
+    SyncBatchNorm module(kChannels);
+    torch::nn::BatchNorm1d alone(kChannels);
+    ExpectSameError(
+        [&, bad = bad] {
+          module->forward(
+              IsLast() ? bad
+                       : torch::rand({kRows, kChannels}).requires_grad_());
+        },
+        reason);
+    EXPECT_EQ(module->num_batches_tracked.item<int64_t>(), 0);
+    ExpectStepAsOneProcess(module, alone);
+  }
+}
+
+TEST(SyncBatchNormTest, StatisticsAreThoseOfTheProcessSet) {
+  // Rank 0 and the last one; of four ranks or more one in between, too.
+  std::vector<int> ranks = {0};
+  if (size() > 3) ranks.push_back(2);
+  if (size() > 1) ranks.push_back(size() - 1);
+  const ProcessSet set = add_process_set(ranks);
+  if (set.included()) {
+    SyncBatchNorm module(torch::nn::BatchNormOptions(kChannels), set);
+    torch::nn::BatchNorm1d alone(kChannels);
+    ExpectStepAsOneProcess(module, alone, set);
+    ExpectStepAsOneProcess(module, alone, set);
+  }
+  remove_process_set(set);
+}
+
+template <typename BatchNorm>
+torch::nn::Sequential MakeModel() {
+  torch::manual_seed(2);
+  torch::nn::Sequential model(torch::nn::Linear(2, 8), BatchNorm(8),
+                              torch::nn::ReLU(), torch::nn::Linear(8, 2));
+  model->to(torch::kDouble);
+  return model;
+}
+
+// While gradients are reduced, backward() goes through the module.
+TEST(SyncBatchNormTest, ModelsTrainAsInOneProcess) {
+  auto model = MakeModel<SyncBatchNorm>();
+  auto alone = MakeModel<torch::nn::BatchNorm1d>();
+  DistributedOptimizer optimizer =
+      DistributeSgd(model->named_parameters(), {}, 0.1);
+  torch::optim::SGD optimizer_alone(alone->parameters(), 0.1);
+  for (uint64_t step = 0; step < 5; ++step) {
+    const torch::Tensor whole = Random({size() * kRows, 2}, step);
+    optimizer.zero_grad();
+    model->forward(EqualPart(whole)).square().mean().backward();
+    optimizer.step();
+    DropGradients(*alone);
+    alone->forward(whole).square().mean().backward();
+    optimizer_alone.step();
+    ExpectClose(*model, *alone, 1e-8);
+  }
+  const auto buffers = alone->named_buffers();
+  for (const auto& item : model->named_buffers()) {
+    EXPECT_CLOSE(item.value(), buffers[item.key()], 1e-8);
+  }
 }
 
 TEST(SyncBatchNormTest, ArchivesFitBothWays) {
@@ -399,19 +403,17 @@ TEST(SyncBatchNormTest, EveryModuleHasOneNameOfItsOwn) {
 
 TEST(SyncBatchNormTest, ModuleCanBeUsedTwiceInOneForward) {
   torch::manual_seed(8);
-  const torch::Tensor rows = torch::randn({4 * size(), kChannels});
+  const torch::Tensor rows = torch::randn({kRows * size(), kChannels});
   const torch::Tensor whole = rows.clone().requires_grad_();
-  const torch::Tensor mine =
-      rows.slice(0, 4 * rank(), 4 * (rank() + 1)).clone().requires_grad_();
+  const torch::Tensor mine = EqualPart(rows).clone().requires_grad_();
   SyncBatchNorm module(kChannels);
   torch::nn::BatchNorm1d alone(kChannels);
   for (int step = 0; step < 4; ++step) {
     module->forward(module->forward(mine).pow(3)).pow(3).sum().backward();
     alone->forward(alone->forward(whole).pow(3)).pow(3).sum().backward();
   }
-  EXPECT_TRUE(torch::allclose(
-      mine.grad(), whole.grad().slice(0, 4 * rank(), 4 * (rank() + 1)), 1e-3,
-      1e-3));
+  EXPECT_TRUE(
+      torch::allclose(mine.grad(), EqualPart(whole.grad()), 1e-3, 1e-3));
 }
 
 TEST(SyncBatchNormTest, CloneIsIndependent) {
