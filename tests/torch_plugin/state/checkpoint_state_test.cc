@@ -12,6 +12,7 @@
 
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/torch_plugin/error_text.h"
+#include "tests/torch_plugin/optimizer_kinds.h"
 
 namespace hvdlite {
 namespace {
@@ -58,6 +59,14 @@ torch::nn::Sequential MakeModel() {
 using MakeOptimizer =
     std::function<std::unique_ptr<Optimizer>(torch::nn::Sequential&)>;
 
+MakeOptimizer Of(const MakeOfGroups& make) {
+  return [make](torch::nn::Sequential& model) {
+    std::vector<torch::Tensor> rest = model[1]->parameters();
+    for (const torch::Tensor& one : model[2]->parameters()) rest.push_back(one);
+    return make({model[0]->parameters(), rest});
+  };
+}
+
 struct ModelAndOptimizer {
   explicit ModelAndOptimizer(const MakeOptimizer& make)
       : model(MakeModel()), optimizer(make(model)) {}
@@ -79,57 +88,13 @@ struct ModelAndOptimizer {
   std::unique_ptr<Optimizer> optimizer;
 };
 
-// With two parameter groups, the second of half the rate.
-template <typename Kind, typename Options>
-MakeOptimizer Groups(const Options& options) {
-  return [options](torch::nn::Sequential& model) {
-    auto half = std::make_unique<Options>(options);
-    half->set_lr(options.get_lr() / 2);
-    std::vector<torch::optim::OptimizerParamGroup> groups;
-    groups.emplace_back(model[0]->parameters());
-    groups.emplace_back(
-        std::vector<torch::Tensor>{model[1]->parameters()[0],
-                                   model[1]->parameters()[1],
-                                   model[2]->parameters()[0],
-                                   model[2]->parameters()[1]},
-        std::move(half));
-    return std::make_unique<Kind>(groups, options);
-  };
-}
-
-MakeOptimizer Lbfgs(const torch::optim::LBFGSOptions& options) {
-  return [options](torch::nn::Sequential& model) {
-    return std::make_unique<torch::optim::LBFGS>(model->parameters(), options);
-  };
-}
-
-struct Case {
-  std::string name;
-  MakeOptimizer saved;
-  MakeOptimizer loaded;  // with other options
-};
-
-std::vector<Case> Cases() {
-  using namespace torch::optim;  // NOLINT: its classes only
-  return {
-      {"Sgd", Groups<SGD>(SGDOptions(0.1).momentum(0.9).weight_decay(0.01)),
-       Groups<SGD>(SGDOptions(0.7))},
-      {"Adam", Groups<Adam>(AdamOptions(0.01).amsgrad(true).betas({0.8, 0.99})),
-       Groups<Adam>(AdamOptions(0.7))},
-      {"AdamW", Groups<AdamW>(AdamWOptions(0.01).weight_decay(0.1)),
-       Groups<AdamW>(AdamWOptions(0.7))},
-      {"Adagrad", Groups<Adagrad>(AdagradOptions(0.01).lr_decay(0.1)),
-       Groups<Adagrad>(AdagradOptions(0.7))},
-      {"RMSprop",
-       Groups<RMSprop>(RMSpropOptions(0.01).centered(true).momentum(0.9)),
-       Groups<RMSprop>(RMSpropOptions(0.7))},
-      {"Lbfgs", Lbfgs(LBFGSOptions(0.1).max_iter(3).history_size(5)),
-       Lbfgs(LBFGSOptions(0.7))},
-  };
-}
-
 MakeOptimizer Sgd(double lr = 0.1) {
-  return Groups<torch::optim::SGD>(torch::optim::SGDOptions(lr).momentum(0.9));
+  return Of(
+      OfGroups<torch::optim::SGD>(torch::optim::SGDOptions(lr).momentum(0.9)));
+}
+
+MakeOptimizer Adam() {
+  return Of(OfGroups<torch::optim::Adam>(torch::optim::AdamOptions(0.01)));
 }
 
 class CheckpointStateTest : public ::testing::Test {
@@ -175,19 +140,22 @@ class CheckpointStateTest : public ::testing::Test {
   const std::string path_ = directory_ / "c.pt";
 };
 
-class OptimizerCheckpointTest : public CheckpointStateTest,
-                                public ::testing::WithParamInterface<size_t> {
+class OptimizerCheckpointTest
+    : public CheckpointStateTest,
+      public ::testing::WithParamInterface<OptimizerKind> {
  protected:
+  const MakeOptimizer one_ = Of(GetParam().one);
+  const bool is_lbfgs_ = GetParam().name[0] == 'L';
+
   // Of both formats.
   void ExpectContinues(bool plain) {
-    const Case one = Cases()[GetParam()];
-    ModelAndOptimizer original(one.saved);
+    ModelAndOptimizer original(one_);
     original.Step(3);
     for (auto& group : original.optimizer->param_groups()) {
       group.options().set_lr(group.options().get_lr() / 100);
     }
     plain ? SavePlain(*original.model, *original.optimizer) : Save(original);
-    ModelAndOptimizer resumed(one.loaded);
+    ModelAndOptimizer resumed(Of(GetParam().other));
     resumed.Step(2);
     Load(resumed);
     EXPECT_TRUE(Equal(resumed.tensors(), original.tensors()));
@@ -202,26 +170,22 @@ class OptimizerCheckpointTest : public CheckpointStateTest,
 };
 
 INSTANTIATE_TEST_SUITE_P(, OptimizerCheckpointTest,
-                         ::testing::Range<size_t>(0, 6), [](const auto& info) {
-                           return Cases()[info.param].name;
-                         });
+                         ::testing::ValuesIn(OptimizerKinds()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(OptimizerCheckpointTest, GoesOnWithTheOptionsAndStateThatWereSaved) {
   ExpectContinues(/*plain=*/false);
 }
 
 TEST_P(OptimizerCheckpointTest, GoesOnFromAFileOfEarlierVersions) {
-  if (Cases()[GetParam()].name == "Lbfgs") {
-    GTEST_SKIP() << "they could not save it";
-  }
+  if (is_lbfgs_) GTEST_SKIP() << "they could not save it";
   ExpectContinues(/*plain=*/true);
 }
 
 TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
-  const Case one = Cases()[GetParam()];
-  ModelAndOptimizer original(one.saved);
+  ModelAndOptimizer original(one_);
   Save(original);
-  ModelAndOptimizer resumed(one.saved);
+  ModelAndOptimizer resumed(one_);
   resumed.Step(3);
   Load(resumed);
   original.Step(2);
@@ -230,16 +194,15 @@ TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
 }
 
 TEST_P(OptimizerCheckpointTest, AnotherKindIsRefusedByName) {
-  const Case one = Cases()[GetParam()];
   for (const bool plain : {false, true}) {
-    ModelAndOptimizer original(one.saved);
-    if (!plain || one.name != "Lbfgs") original.Step();
+    ModelAndOptimizer original(one_);
+    if (!plain || !is_lbfgs_) original.Step();
     plain ? SavePlain(*original.model, *original.optimizer) : Save(original);
-    if (one.name == "Sgd") {
-      ModelAndOptimizer other(
-          Groups<torch::optim::Adam>(torch::optim::AdamOptions(1)));
+    if (dynamic_cast<torch::optim::SGD*>(original.optimizer.get()) != nullptr) {
+      ModelAndOptimizer other(Adam());
       EXPECT_THAT(ErrorText([&] { Load(other); }),
-                  AllOf(HasSubstr("'" + path_ + "' does not fit: its optimizer "
+                  AllOf(HasSubstr("'" + path_ +
+                                  "' does not fit: its optimizer "
                                   "is torch::optim::SGD, but this one is "
                                   "torch::optim::Adam"),
                         Not(HasSubstr("INTERNAL ASSERT"))));
@@ -296,17 +259,19 @@ TEST_F(CheckpointStateTest, OtherParameterGroupsAreRefused) {
   original.Step();
   torch::optim::SGD one_group(original.model->parameters(), 0.1);
   torch::optim::SGD one_less({original.model[0]->parameters()[0]}, 0.1);
-  one_less.add_param_group(torch::optim::OptimizerParamGroup(
-      original.model[2]->parameters()));
+  one_less.add_param_group(
+      torch::optim::OptimizerParamGroup(original.model[2]->parameters()));
   struct Other {
     const Optimizer& optimizer;
     std::string text;
   };
   for (const Other& other :
-       {Other{one_group, "its optimizer has 1 parameter groups, but this one "
-                         "has 2"},
-        Other{one_less, "its optimizer has 1 parameters in group 0, but this "
-                        "one has 2"}}) {
+       {Other{one_group,
+              "its optimizer has 1 parameter groups, but this one "
+              "has 2"},
+        Other{one_less,
+              "its optimizer has 1 parameters in group 0, but this "
+              "one has 2"}}) {
     save_checkpoint(path_, *original.model, other.optimizer);
     ModelAndOptimizer training(Sgd());
     EXPECT_THAT(Refused(training), HasSubstr(other.text));
@@ -314,17 +279,11 @@ TEST_F(CheckpointStateTest, OtherParameterGroupsAreRefused) {
 }
 
 TEST_F(CheckpointStateTest, StateOfOtherParametersIsRefused) {
+  // The first group's in the opposite order.
   ModelAndOptimizer original([](torch::nn::Sequential& model) {
-    std::vector<torch::optim::OptimizerParamGroup> groups;
-    groups.emplace_back(std::vector<torch::Tensor>{
-        model[0]->parameters()[1], model[0]->parameters()[0]});
-    std::vector<torch::Tensor> rest = model[1]->parameters();
-    for (const torch::Tensor& tensor : model[2]->parameters()) {
-      rest.push_back(tensor);
-    }
-    groups.emplace_back(rest);
-    return std::make_unique<torch::optim::SGD>(
-        groups, torch::optim::SGDOptions(0.1).momentum(0.9));
+    const std::vector<torch::Tensor> all = model->parameters();
+    return OfGroups<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(
+        0.9))({{all[1], all[0]}, {all.begin() + 2, all.end()}});
   });
   original.Step();
   Save(original);
@@ -363,8 +322,7 @@ TEST_F(CheckpointStateTest, TensorsThatAModulesOwnSaveWritesAreLoaded) {
 
 TEST_F(CheckpointStateTest, SeveralModelsAndOptimizersInOneArchive) {
   ModelAndOptimizer generator(Sgd());
-  ModelAndOptimizer critic(
-      Groups<torch::optim::Adam>(torch::optim::AdamOptions(0.01)));
+  ModelAndOptimizer critic(Adam());
   generator.Step(2);
   critic.Step(2);
   const auto write = [&](torch::serialize::OutputArchive& archive) {
@@ -392,7 +350,7 @@ TEST_F(CheckpointStateTest, SeveralModelsAndOptimizersInOneArchive) {
 }
 
 TEST_F(CheckpointStateTest, SavingLbfgsAfterAStepChangesNothing) {
-  const auto make = Lbfgs(torch::optim::LBFGSOptions(0.1).max_iter(3));
+  const auto make = Of(Lbfgs(torch::optim::LBFGSOptions(0.1).max_iter(3)));
   ModelAndOptimizer training(make);
   ModelAndOptimizer undisturbed(make);
   CheckpointWriter writer(path_);
@@ -409,7 +367,7 @@ TEST_F(CheckpointStateTest, SavingLbfgsAfterAStepChangesNothing) {
 // It has a state, but no direction yet.
 TEST_F(CheckpointStateTest, LbfgsThatHasFoundNothingToDo) {
   const auto make = [](double tolerance) {
-    return Lbfgs(torch::optim::LBFGSOptions(0.1).tolerance_grad(tolerance));
+    return Of(Lbfgs(torch::optim::LBFGSOptions(0.1).tolerance_grad(tolerance)));
   };
   ModelAndOptimizer original(make(1e9));
   original.Step();
