@@ -24,6 +24,8 @@ TEST(AllreduceTest, AGroupMayBeEmpty) {
   EXPECT_TRUE(grouped_allreduce_({}).empty());
   EXPECT_TRUE(grouped_allgather({}).empty());
   EXPECT_TRUE(grouped_reducescatter({}).empty());
+  EXPECT_TRUE(grouped_allgather_async({}).wait().empty());
+  EXPECT_TRUE(grouped_reducescatter_async({}).wait().empty());
   const GroupWork work = grouped_allreduce_async({});
   EXPECT_TRUE(work.wait().empty());
   EXPECT_TRUE(work.is_completed());
