@@ -1,5 +1,5 @@
 // Errors in what the user gave to a program, and exit codes
-// (docs/exit_codes.md).
+// (docs/configuration.md, Exit codes).
 #pragma once
 
 #include <stdexcept>
