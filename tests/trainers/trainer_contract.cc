@@ -52,6 +52,10 @@ TEST(TrainerContract, TimelineHoldsThePhasesOfBothRanks) {
   }
 }
 
+TEST(TrainerContract, TimelineKeepsTheRulesOfViewers) {
+  EXPECT_EQ(Runs().trace_rules.exit_code, 0) << Runs().trace_rules.output;
+}
+
 TEST(TrainerContract, TrainingThatIsCutTwiceEndsAsOneThatIsNot) {
   const nlohmann::json& middle = Runs().middle;
   EXPECT_EQ(CountOccurrences(middle["output"], "taking the one before"), 1)
@@ -137,6 +141,8 @@ TrainerRuns::TrainerRuns()
               .front();
   timeline_by_rank =
       RunCommand(kPrograms + "timeline_viewer --by-rank " + file("trace"));
+  trace_rules =
+      RunCommand("python3 -B " HVDLITE_TRACE_RULES " " + file("trace"));
 
   const std::string last = FileBytes(last_checkpoint);
   WriteFileBytes(file("twice.pt"), last.substr(0, last.size() / 2));

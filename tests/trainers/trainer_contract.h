@@ -82,6 +82,7 @@ struct TrainerRuns {
   const std::filesystem::path last_checkpoint;
   nlohmann::json whole;
   Finished timeline_by_rank;  // what timeline_viewer says of it
+  Finished trace_rules;       // whether other viewers show it
   // The same from the cut on, past a newer checkpoint that is cut short; cut
   // again; and from there to the end.
   nlohmann::json middle;
