@@ -63,9 +63,8 @@ class Communicator {
                                  ReduceOp op) = 0;
 
   // The same of several buffers at once, where the backend can do that: then
-  // links stay busy while this rank packs, reduces and unpacks. An allreduce of
-  // `bytes` should be cut into parts of which so many are under way at a time;
-  // 1: Allreduce does as well.
+  // links stay busy while this rank packs, reduces and unpacks. So many
+  // of `bytes` each may be under way at a time; 1: Allreduce does as well.
   virtual size_t allreduces_at_once(size_t /*bytes*/) const { return 1; }
   // Begins one, behind those that are under way; arguments as Allreduce. The
   // memory must stay until it is done. No other operation may be called until
@@ -77,6 +76,10 @@ class Communicator {
   // Carries on those that are under way, at least one, without waiting. kDone:
   // the oldest one is done. Errors: as Allreduce.
   virtual absl::StatusOr<Headway> AdvanceAllreduces() { return Headway::kDone; }
+
+  // Whether operations that an error has ended may still read and write the
+  // memory that they were given.
+  virtual bool uses_memory() const { return false; }
 
   // Every rank ends with `root`'s bytes; same size and root on every rank.
   virtual absl::Status Broadcast(absl::Span<std::byte> buffer, int root) = 0;

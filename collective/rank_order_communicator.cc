@@ -64,6 +64,7 @@ class RankOrderCommunicator final : public Communicator {
                         absl::Span<std::byte> receive) override {
     return inner_->Exchange(peer, send, receive);
   }
+  bool uses_memory() const override { return inner_->uses_memory(); }
   absl::Status Barrier() override { return inner_->Barrier(); }
   void SetSpin(absl::Duration spin) override { inner_->SetSpin(spin); }
   void MakeProgress() override { inner_->MakeProgress(); }

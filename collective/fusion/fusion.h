@@ -36,6 +36,13 @@ class FusionBuffer {
 
   absl::Span<std::byte> bytes() const { return {data_.get(), size_}; }
 
+  // Never frees the memory, which somebody may still use. The buffer is not
+  // used after this.
+  void Abandon() {
+    (void)data_.release();
+    (void)scratch_.release();
+  }
+
   // Memory beside it, likewise aligned, of at least `bytes`, for collectives
   // that need more. It is kept for the next batch, and grows: then what it held
   // is lost.

@@ -22,6 +22,19 @@ constexpr size_t kCacheLine = 64;
 // Smaller chunks do not travel beside one another.
 constexpr size_t kSmallestSlot = size_t{128} << 10;
 
+// How many chunks of a batch of `bytes` are under way at a time: as many as
+// still are large enough for that.
+size_t SlotsOf(const Communicator& communicator, size_t buffer_bytes,
+               size_t bytes) {
+  size_t slots = std::max<size_t>(1, buffer_bytes / kSmallestSlot);
+  slots = std::min(slots, communicator.allreduces_at_once(bytes));
+  while (slots > 1 && communicator.allreduces_at_once(
+                          std::min(bytes, buffer_bytes / slots)) == 1) {
+    --slots;
+  }
+  return slots;
+}
+
 size_t BeginOf(int64_t chunk, size_t chunk_bytes) {
   return static_cast<size_t>(chunk) * chunk_bytes;
 }
@@ -99,9 +112,8 @@ absl::Status ReduceByChunks(Communicator& communicator,
                             PhaseTimer& timer) {
   const Wire wire(reduction, communicator.size());
   const TensorStream stream(tensors);
-  const size_t slots = std::clamp<size_t>(
-      buffer.size() / kSmallestSlot, 1,
-      communicator.allreduces_at_once(wire.WireBytes(stream.bytes())));
+  const size_t slots =
+      SlotsOf(communicator, buffer.size(), wire.WireBytes(stream.bytes()));
   const size_t slot_bytes = buffer.size() / slots / kCacheLine * kCacheLine;
   const size_t chunk_bytes = wire.BytesThatFit(slot_bytes);
   const int64_t num_chunks = NumRounds(stream.bytes(), chunk_bytes);

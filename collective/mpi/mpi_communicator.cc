@@ -132,6 +132,8 @@ class MpiCommunicator final : public Communicator {
     return headway;
   }
 
+  bool uses_memory() const override { return messages_->under_way() > 0; }
+
   void SetSpin(absl::Duration spin) override { spin_ = spin; }
   absl::Duration spin() const override { return spin_; }
 
@@ -251,7 +253,9 @@ class MpiCommunicator final : public Communicator {
                         options_.segment_bytes * static_cast<size_t>(size_));
   }
   SegmentOptions Segments() const {
-    return {.segment_bytes = options_.segment_bytes};
+    // Elsewhere a message is better whole.
+    return {.segment_bytes =
+                sends_segments_ ? options_.segment_bytes : size_t{1} << 30};
   }
 
   // Carries `messages` on to their end.
@@ -364,6 +368,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
     return absl::InvalidArgumentError(
         absl::StrCat("max_count_per_call is ", options.max_count_per_call,
                      "; it must be from 1 to ", INT_MAX));
+  }
+  if (options.segment_bytes == 0 || options.segment_bytes % 64 != 0 ||
+      options.ring_from_bytes > size_t{1} << 30) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("segment_bytes is ", options.segment_bytes,
+                     " and ring_from_bytes ", options.ring_from_bytes,
+                     "; they must be a multiple of 64, and at most 1 GiB"));
   }
   int initialized = 0;
   int finalized = 0;

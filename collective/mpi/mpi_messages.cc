@@ -12,7 +12,11 @@ namespace {
 class MpiMessages final : public PointToPoint {
  public:
   MpiMessages(MPI_Comm comm, int name_of_rank)
-      : comm_(comm), name_of_rank_(name_of_rank) {}
+      : comm_(comm), name_of_rank_(name_of_rank) {
+    // A message that has begun is not lost for want of memory.
+    messages_.reserve(kReserved);
+    free_.reserve(kReserved);
+  }
 
   absl::StatusOr<Id> Send(int to, int tag,
                           absl::Span<const std::byte> bytes) override {
@@ -69,7 +73,10 @@ class MpiMessages final : public PointToPoint {
     free_.push_back(id);
   }
 
+  size_t under_way() const override { return messages_.size() - free_.size(); }
+
  private:
+  static constexpr size_t kReserved = 256;
   static constexpr int kSend = -1;
   struct Message {
     MPI_Request request;

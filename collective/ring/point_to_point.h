@@ -30,8 +30,11 @@ class PointToPoint {
   // Whether the message is done, and its Id forgotten. Does not wait. Errors:
   // as above.
   virtual absl::StatusOr<bool> Test(Id id) = 0;
-  // Gives a message up: its memory is not used any more.
+  // Gives a message up. Where that is not possible any more, its memory is used
+  // until it has come.
   virtual void Cancel(Id id) = 0;
+  // Messages that were begun, and not tested to the end or given up.
+  virtual size_t under_way() const = 0;
 };
 
 struct SegmentOptions {

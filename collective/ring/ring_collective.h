@@ -77,9 +77,10 @@ class RingCollective {
   size_t largest_ = 0;          // block, in bytes
   int64_t segments_ = 0;        // of a block
   int64_t items_ = 0;           // of a direction
+  std::vector<std::byte> scratch_;  // where what is to be reduced arrives
+  // Destroyed before that.
   MessageWindow sends_;
   MessageWindow receives_;
-  std::vector<std::byte> scratch_;  // where what is to be reduced arrives
 };
 
 }  // namespace hvdlite::collective

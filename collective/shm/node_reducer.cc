@@ -197,10 +197,17 @@ class NodeReducer::Pipeline {
   void PackStretch(int64_t chunk, const Stretch& chunk_at, size_t begin,
                    size_t end) const;
   absl::Status WaitForAll(RoundBoard::Counter counter, uint64_t value) {
-    return reducer_.board_.WaitForAll(counter, value, [this] {
-      HVDLITE_RETURN_IF_ERROR(AdvanceAcross().status());
+    const auto serve = [this] {
+      for (Headway headway = Headway::kSome; headway != Headway::kNone;) {
+        HVDLITE_ASSIGN_OR_RETURN(headway, AdvanceAcross());
+      }
       return timer_.Serve();
-    });
+    };
+    // Slices travel on while this rank waits for its node.
+    return reducer_.board_.WaitForAll(counter, value, serve,
+                                      travelling_.empty()
+                                          ? RoundBoard::kLongestSleep
+                                          : absl::Microseconds(50));
   }
 
   NodeReducer& reducer_;
@@ -214,9 +221,9 @@ class NodeReducer::Pipeline {
   const bool across_;       // the nodes
   const Wire across_wire_;  // what has been added inside the nodes
   const bool compresses_;
+  const size_t chunk_bytes_;
   const bool overlaps_;             // slices travel while the next is reduced
   std::deque<int64_t> travelling_;  // chunks whose slices are under way
-  const size_t chunk_bytes_;
   const int64_t num_chunks_;
   const uint64_t first_round_;
   // This rank's slice is reduced from the tensors, and into them.
@@ -240,11 +247,12 @@ NodeReducer::Pipeline::Pipeline(NodeReducer& reducer,
       across_(choice.algorithm == AllreduceAlgorithm::kHierarchical),
       across_wire_(Across(reduction), reducer.sizes_.num_ranks),
       compresses_(across_ && across_wire_.type() != inside_.dtype),
-      overlaps_(across_ && reducer.across_ != nullptr &&
-                reducer.across_->allreduces_at_once(
-                    across_wire_.WireBytes(stream.bytes()) /
-                    static_cast<size_t>(num_slices_)) > 1),
       chunk_bytes_(choice.chunk_bytes),
+      overlaps_(
+          across_ && reducer.across_ != nullptr &&
+          reducer.across_->allreduces_at_once(
+              across_wire_.WireBytes(std::min(chunk_bytes_, stream.bytes())) /
+              static_cast<size_t>(num_slices_)) > 1),
       num_chunks_(NumRounds(stream.bytes(), chunk_bytes_)),
       first_round_(reducer.last_round_ + 1),
       from_tensors_(inside_.prescale == 1),
@@ -275,6 +283,7 @@ absl::Status NodeReducer::Pipeline::Run() {
     }
     if (reduced >= 0 && reduced < num_chunks_) {
       HVDLITE_RETURN_IF_ERROR(ReduceSlice(reduced));
+      if (overlaps_) timer_.PhaseOver(FusionPhase::kCommunicate, reduced);
     }
     if (ended >= 0 && ended < num_chunks_) {
       HVDLITE_RETURN_IF_ERROR(EndSlice(ended));

@@ -33,8 +33,6 @@ void FutexWake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Even a rank that is not woken, because its peer died, looks again then.
-constexpr absl::Duration kLongestSleep = absl::Milliseconds(1);
 // Looks between two readings of the clock.
 constexpr int kLooks = 64;
 // Others that share this core get it before this rank goes to sleep.
@@ -97,7 +95,8 @@ bool RoundBoard::AllHave(int begin, int end, Counter counter, uint64_t value,
 
 absl::Status RoundBoard::Wait(int begin, int end, Counter counter,
                               uint64_t value,
-                              absl::FunctionRef<absl::Status()> while_waiting) {
+                              absl::FunctionRef<absl::Status()> while_waiting,
+                              absl::Duration longest_sleep) {
   if (AllHave(begin, end, counter, value, std::memory_order_acquire)) {
     return absl::OkStatus();
   }
@@ -125,7 +124,7 @@ absl::Status RoundBoard::Wait(int begin, int end, Counter counter,
     bed.asleep.store(1, std::memory_order_seq_cst);
     const bool all =
         AllHave(begin, end, counter, value, std::memory_order_seq_cst);
-    if (!all) FutexWait(bed.doorbell, seen, kLongestSleep);
+    if (!all) FutexWait(bed.doorbell, seen, longest_sleep);
     bed.asleep.store(0, std::memory_order_relaxed);
     if (all || AllHave(begin, end, counter, value, std::memory_order_acquire)) {
       return absl::OkStatus();

@@ -40,12 +40,16 @@ class RoundBoard {
   // As Publish, but the others may learn of it only with the next Publish.
   void PublishLater(Counter counter, uint64_t value);
 
+  // Even a rank that is not woken, because its peer died, looks again then.
+  static constexpr absl::Duration kLongestSleep = absl::Milliseconds(1);
+
   // Blocks until all other ranks have published `value` or more: looks again at
   // once for a while (set_spin), then sleeps. `while_waiting` is called before
-  // it sleeps and every millisecond; an error of it ends the wait.
+  // each sleep, of `longest_sleep` at most; an error of it ends the wait.
   absl::Status WaitForAll(Counter counter, uint64_t value,
-                          absl::FunctionRef<absl::Status()> while_waiting) {
-    return Wait(0, size(), counter, value, while_waiting);
+                          absl::FunctionRef<absl::Status()> while_waiting,
+                          absl::Duration longest_sleep = kLongestSleep) {
+    return Wait(0, size(), counter, value, while_waiting, longest_sleep);
   }
 
   void set_spin(absl::Duration spin) { spin_ = spin; }
@@ -69,7 +73,8 @@ class RoundBoard {
 
   // For the ranks from `begin` to `end`.
   absl::Status Wait(int begin, int end, Counter counter, uint64_t value,
-                    absl::FunctionRef<absl::Status()> while_waiting);
+                    absl::FunctionRef<absl::Status()> while_waiting,
+                    absl::Duration longest_sleep);
   bool AllHave(int begin, int end, Counter counter, uint64_t value,
                std::memory_order order) const;
 

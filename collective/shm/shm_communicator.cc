@@ -160,6 +160,10 @@ class ShmCommunicator final : public Communicator {
   }
 
   bool shares_memory() const override { return true; }
+  bool uses_memory() const override {
+    return flat_->uses_memory() ||
+           (across_ != nullptr && across_->uses_memory());
+  }
 
   absl::StatusOr<TensorMemory> AllocateTensors(size_t bytes) override {
     return registry_->Allocate(bytes);

@@ -159,8 +159,13 @@ void Executor::RemoveProcessSet(const Decision& decision) {
   CompleteRequested(decision, {});
 }
 
-void Executor::AbandonProcessSets() {
-  for (auto& [id, set] : sets_) (void)set.owned.release();
+void Executor::Abandon() {
+  bool uses_memory = false;
+  for (auto& [id, set] : sets_) {
+    uses_memory = uses_memory || set.communicator->uses_memory();
+    (void)set.owned.release();
+  }
+  if (uses_memory) buffer_.Abandon();
 }
 
 // ---- Batches.

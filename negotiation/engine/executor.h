@@ -52,9 +52,10 @@ class Executor {
   // Forgets all operations, which somebody else completes.
   void ForgetOperations();
 
-  // Abandons the communicators of process sets without freeing them: other
-  // ranks do not come to that any more.
-  void AbandonProcessSets();
+  // After the world broke: abandons the communicators of process sets, since
+  // other ranks do not come to freeing them any more, and memory that MPI may
+  // still use.
+  void Abandon();
 
   // How long the data plane looks again at once before it sleeps for a peer.
   void set_spin(absl::Duration spin) { spin_ = spin; }

@@ -322,7 +322,7 @@ void ProgressLoop::Close() {
     (void)rounds_.release();  // nothing of it is used or destroyed
     return;
   }
-  if (broken()) rounds_->AbandonProcessSets();
+  if (broken()) rounds_->Abandon();
   rounds_.reset();
 }
 

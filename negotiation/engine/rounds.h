@@ -70,8 +70,8 @@ class Rounds {
   // As Watchdog::End.
   void EndWatch() { watchdog_.End(); }
 
-  // As Executor::AbandonProcessSets.
-  void AbandonProcessSets() { executor_.AbandonProcessSets(); }
+  // As Executor::Abandon.
+  void Abandon() { executor_.Abandon(); }
 
   // All ranks have come to the end of the world.
   bool shut_down() const { return shut_down_.load(); }

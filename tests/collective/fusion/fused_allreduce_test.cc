@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -45,6 +46,58 @@ TEST_P(FusedAllreduceAtChunkSize, RandomBatchesMatchTheReference) {
 INSTANTIATE_TEST_SUITE_P(ChunkSizes, FusedAllreduceAtChunkSize,
                          ::testing::Values(1, 64, 100, 192, 1024, 65536,
                                            1 << 20));
+
+// In a buffer of several chunks, which travel side by side.
+TEST(FusedAllreduceTest, ChunksThatTravelAtOnceEndInTheirPlaces) {
+  RunInProcessRanks(3, [](Communicator& communicator) {
+    FusionBuffer buffer(size_t{512} << 10);
+    ASSERT_GT(communicator.allreduces_at_once(buffer.bytes().size()), 1u);
+    const int rank = communicator.rank();
+    std::vector<int32_t> values(900'001);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<int32_t>(i) * (rank + 1);
+    }
+    const auto bytes = absl::MakeSpan(
+        reinterpret_cast<std::byte*>(values.data()), values.size() * 4);
+    base::FakeClock clock;
+    std::vector<int64_t> unpacked;
+    const collective::FusionHooks hooks = {
+        .on_phase = [&](collective::FusionPhase phase, int64_t chunk, int64_t,
+                        int64_t) {
+          if (phase == collective::FusionPhase::kUnpack) {
+            unpacked.push_back(chunk);
+          }
+        }};
+    ASSERT_TRUE(FusedAllreduce({communicator, buffer, clock},
+                               {.dtype = DataType::kInt32},
+                               {FusedTensor{bytes, bytes}}, hooks)
+                    .ok());
+    EXPECT_GT(unpacked.size(), 10u);
+    EXPECT_TRUE(std::is_sorted(unpacked.begin(), unpacked.end()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(values[i], static_cast<int32_t>(i) * 6) << "element " << i;
+    }
+  });
+}
+
+TEST(FusedAllreduceTest, AnErrorWhileChunksTravelEndsIt) {
+  RunInProcessRanks(2, [](Communicator& communicator) {
+    FusionBuffer buffer(size_t{512} << 10);
+    Bytes bytes(3'000'000);
+    base::FakeClock clock;
+    int pauses = 0;
+    const collective::FusionHooks hooks = {.between_chunks = [&] {
+      return ++pauses == 2 ? absl::UnavailableError("a rank is lost")
+                           : absl::OkStatus();
+    }};
+    EXPECT_EQ(
+        FusedAllreduce({communicator, buffer, clock},
+                       {.dtype = DataType::kInt32}, {InPlace(bytes)}, hooks)
+            .message(),
+        "a rank is lost");
+    EXPECT_EQ(pauses, 2);
+  });
+}
 
 TEST(FusedAllreduceTest, AverageOfIntegersIsExactAndTruncated) {
   RunInProcessRanks(3, [](Communicator& communicator) {

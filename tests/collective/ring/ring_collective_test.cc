@@ -95,6 +95,7 @@ class FakeNetwork {
       sent_.erase(id);
       return true;
     }
+    size_t under_way() const override { return network_.under_way(); }
     void Cancel(Id id) override { EXPECT_EQ(network_.done_.erase(id), 1u); }
 
    private:

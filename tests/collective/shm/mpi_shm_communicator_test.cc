@@ -57,7 +57,9 @@ std::vector<int> RealNodes() {
 void RunOn(const std::vector<int>& node_of_rank,
            const std::function<void(Communicator&)>& body) {
   auto flat =
-      collective::CreateMpiCommunicator({.segments_within_nodes = true});
+      collective::CreateMpiCommunicator({.ring_from_bytes = 1,
+                                         .segment_bytes = 192,
+                                         .segments_within_nodes = true});
   ASSERT_TRUE(flat.ok()) << flat.status();
   auto communicator = collective::CreateShmCommunicator(
       *flat, node_of_rank, *AllreduceTable::Parse(kMixedTable));
