@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
 #include "support/child_process.h"
 #include "support/input_error.h"
 #include "support/machine.h"
@@ -99,7 +100,9 @@ std::string CommitOfSource() {
       support::CaptureOutput({"git", "-C", HVDLITE_SOURCE_FOLDER, "describe",
                               "--always", "--dirty", "--abbrev=12"});
   if (!output.ok() || output->status != 0) return "unknown";
-  return output->text.substr(0, output->text.find('\n'));
+  // Warnings come before it.
+  const absl::string_view text = absl::StripSuffix(output->text, "\n");
+  return std::string(text.substr(text.rfind('\n') + 1));
 }
 
 bool ChangesBehaviour(const std::string& name) {

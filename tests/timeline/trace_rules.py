@@ -24,10 +24,10 @@ def problems_of_event(event):
         yield f"phase {event.get('ph')!r} is none that hvdlite writes"
     if event.get("tid") == 0:
         yield "track 0, which viewers take for the process"
-    if event.get("ph") in ("X", "C") and not isinstance(event.get("ts"), (int, float)):
-        yield f"'ts' is {event.get('ts')!r}"
-    if event.get("ph") == "X" and not event.get("dur", -1) >= 0:
-        yield f"'dur' is {event.get('dur')!r}"
+    for key, phases in (("ts", "XC"), ("dur", "X")):
+        time = event.get(key)
+        if event.get("ph") in phases and not (isinstance(time, (int, float)) and time >= 0):
+            yield f"'{key}' is {time!r}"
     if event.get("ph") == "C":
         values = event.get("args", {}).values()
         if not values or not all(isinstance(value, (int, float)) for value in values):
@@ -46,23 +46,33 @@ def problems_of_nesting(slices):
 
 
 def problems_of_flows(slices):
-    """Arrows without an end or a beginning."""
-    ends = collections.defaultdict(set)
+    """Arrows without an end or a beginning, or that end before they begin."""
+    ends = collections.defaultdict(dict)
     for event in slices:
         for end in ("flow_out", "flow_in"):
             if event.get(end):
-                ends[event.get("bind_id")].add(end)
+                times = ends[event.get("bind_id")].setdefault(end, [])
+                times.append(event["ts"])
     for flow, found in ends.items():
         if flow is None or len(found) != 2:
             yield f"flow {flow} has {' and '.join(sorted(found))} alone"
+        elif max(found["flow_in"]) < min(found["flow_out"]):
+            yield f"flow {flow} ends before it begins"
+
+
+def refuse(word):
+    """NaN and the like, which are no JSON."""
+    raise ValueError(f"{word} is no number")
 
 
 def problems_of(text):
     """What is wrong with a trace."""
-    events = json.loads(text)
+    events = json.loads(text, parse_constant=refuse)
     if isinstance(events, dict):
         events = events["traceEvents"]
-    named = {event["pid"] for event in events if event.get("name") == "process_name"}
+    named = {event.get("pid") for event in events if event.get("name") == "process_name"}
+    named_tracks = {(event.get("pid"), event.get("tid")) for event in events
+                    if event.get("name") == "thread_name"}
     tracks = collections.defaultdict(list)
     for number, event in enumerate(events):
         found = [f"event {number}: {problem}" for problem in problems_of_event(event)]
@@ -73,6 +83,8 @@ def problems_of(text):
     for (pid, tid), slices in tracks.items():
         if pid not in named:
             yield f"process {pid} has no name"
+        if (pid, tid) not in named_tracks:
+            yield f"process {pid}, track {tid} has no name"
         yield from (f"process {pid}, track {tid}: {problem}"
                     for problem in problems_of_nesting(slices))
     if not tracks:

@@ -7,6 +7,7 @@ import unittest
 import trace_rules
 
 NAME = {"name": "process_name", "ph": "M", "pid": 0, "tid": 1, "args": {"name": "rank 0"}}
+TRACK = {"name": "thread_name", "ph": "M", "pid": 0, "tid": 1, "args": {"name": "application"}}
 
 
 def slice_at(start, length, **others):
@@ -19,7 +20,7 @@ class TraceRulesTest(unittest.TestCase):
 
     def problems(self, *events):
         """Of a trace of rank 0."""
-        return list(trace_rules.problems_of(json.dumps([NAME, *events])))
+        return list(trace_rules.problems_of(json.dumps([NAME, TRACK, *events])))
 
     def test_what_nests_is_right(self):
         """Also slices that touch, or that have the same times."""
@@ -36,6 +37,11 @@ class TraceRulesTest(unittest.TestCase):
                 ([slice_at(0, -1)], "'dur' is -1"),
                 ([slice_at(0, 1, tid=0)], "track 0"),
                 ([slice_at("now", 1)], "'ts' is 'now'"),
+                ([slice_at(-1, 1)], "'ts' is -1"),
+                ([slice_at(0, "long")], "'dur' is 'long'"),
+                ([slice_at(0, 1, tid=7)], "process 0, track 7 has no name"),
+                ([slice_at(5, 1, bind_id="1", flow_out=True),
+                  slice_at(1, 1, bind_id="1", flow_in=True)], "flow 1 ends before it begins"),
                 ([slice_at(0, 1, pid=7)], "process 7 has no name"),
                 ([slice_at(0, 1, ph="B")], "phase 'B'"),
                 ([slice_at(0, 1, name=None)], "'name' is None"),
@@ -47,8 +53,9 @@ class TraceRulesTest(unittest.TestCase):
 
     def test_what_is_not_json_is_an_error(self):
         """As json reports it."""
-        with self.assertRaises(ValueError):
-            list(trace_rules.problems_of("[{]"))
+        for text in ("[{]", '[{"ts": NaN}]'):
+            with self.subTest(text), self.assertRaises(ValueError):
+                list(trace_rules.problems_of(text))
 
 
 if __name__ == "__main__":
