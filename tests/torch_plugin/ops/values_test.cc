@@ -2,6 +2,7 @@
 // of every dtype, of one to three dimensions, which lie in memory in any way.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -199,7 +200,8 @@ Operation Gathering(const ProcessSet& set) {
         }}},
       // Of some tensors the first member has no rows.
       [](int member, size_t index) {
-        return index % 3 == 0 ? 2 : member * static_cast<int>(index);
+        if (index % 3 == 0) return 2;
+        return index % 3 == 1 ? 1 + member : member * static_cast<int>(index);
       },
       Concatenated,
       TakesAll};
@@ -226,7 +228,7 @@ Operation Broadcasting(const ProcessSet& set, int root) {
 }
 
 // Rows that member `from` sends to member `to`.
-int64_t RowsFromTo(int from, int to) { return (2 * from + 3 * to) % 4; }
+int64_t RowsFromTo(int from, int to) { return (2 * from + 3 * to + 1) % 4; }
 
 Operation Exchanging(const ProcessSet& set, at::ScalarType splits_type) {
   const auto options = AlltoallOptions().process_set(set);
@@ -376,8 +378,18 @@ TEST(ValuesTest, OfEveryOperationFormDtypeAndProcessSet) {
 TEST(ValuesTest, OfTensorsLargerThanAChunk) {
   for (Operation& operation : OperationsOf(ProcessSet(), {{ReduceOp::Sum}})) {
     operation.forms.resize(2);
+    size_t largest = 0;
+    operation.expected = [&, expected =
+                                 operation.expected](const Tensors& tensors) {
+      const at::Tensor mine = tensors[static_cast<size_t>(rank())];
+      const at::Tensor result = expected(tensors);
+      largest = std::max({largest, mine.nbytes(), result.nbytes()});
+      return result;
+    };
     ExpectValues(operation, {}, {at::kInt, at::kInt}, /*first=*/0,
-                 /*width=*/700'000);
+                 /*width=*/1'200'000);
+    EXPECT_GT(static_cast<int64_t>(largest), Config::from_env().chunk_bytes)
+        << operation.name;
   }
 }
 
