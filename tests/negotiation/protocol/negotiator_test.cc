@@ -223,20 +223,27 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
            {[](Request& r) { r.average = false; },
             "the op of 'w': average on ranks 0-1, 3; sum on rank 2"},
            {[](Request& r) { r.collective = Collective::kBroadcast; },
-            "the operation"},
+            "the operation of 'w': allreduce on ranks 0-1, 3; broadcast on "
+            "rank 2"},
            {[](Request& r) { r.root_rank = 3; },
             "the root rank of 'w': 0 on ranks 0-1, 3; 3 on rank 2"},
-           {[](Request& r) { r.prescale_factor = 0.5; }, "the prescale factor"},
+           {[](Request& r) { r.prescale_factor = 0.5; },
+            "the prescale factor of 'w': 1 on ranks 0-1, 3; 0.5 on rank 2"},
            {[](Request& r) { r.postscale_factor = 0.5; },
-            "the postscale factor"},
+            "the postscale factor of 'w': 1 on ranks 0-1, 3; 0.5 on rank 2"},
+           {[](Request& r) {
+              r.compression = collective::Compression::kFloat16;
+            },
+            "the compression of 'w': none on ranks 0-1, 3; fp16 on rank 2"},
            {[](Request& r) {
               r.compression = collective::Compression::kBFloat16;
             },
-            "the compression"},
+            "the compression of 'w': none on ranks 0-1, 3; bf16 on rank 2"},
            {[](Request& r) { r.tensors.push_back(r.tensors[0]); },
-            "the number of tensors"},
+            "the number of tensors of 'w': 1 on ranks 0-1, 3; 2 on rank 2"},
            {[](Request& r) { r.tensors[0].strides = {2}; },
-            "the memory layout"},
+            "the memory layout (strides) of 'w': row-major on ranks 0-1, 3; "
+            "[2] on rank 2"},
            {[](Request& r) { r.local_error = "it is tired"; },
             "'w' cannot be done on rank 2: it is tired"}}) {
     SCOPED_TRACE(text);
