@@ -211,7 +211,7 @@ TEST(PersistentOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
 
 // One that the library keeps for a name is not in the way of the program's own,
 // and instances of both belong together in the order of their submission.
-TEST(PersistentOperationTest, AnybodyMayPrepareOthersOfAName) {
+TEST(PersistentOperationTest, AnybodyMayMakeOthersPersistent) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values a(1, 1), b(1, 10), c(1, 100);
