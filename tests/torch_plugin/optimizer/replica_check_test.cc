@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/environment.h"
@@ -135,32 +136,35 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
 
 TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
   const struct {
+    const char* name;
     // What is done in a step after backward().
     std::function<void(Net&, DistributedOptimizer&, int step)> run;
     std::vector<std::string> parts;
   } mistakes[] = {
-      {[](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
+      {"the inner optimizer's step",
+       [](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
          IsLast() ? optimizer.inner().step() : optimizer.step();
          optimizer.zero_grad();
        },
        {"inner().step() instead of step()"}},
       // With gradients that are reduced (and clipped, say) before it is the
       // number of the step that differs.
-      {[](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
+      {"the inner optimizer's step with reduced gradients",
+       [](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
          optimizer.synchronize();
          IsLast() ? optimizer.inner().step() : optimizer.step();
          optimizer.zero_grad();
        },
        {"the ranks are in different steps"}},
-      // A step that is skipped by an if.
-      {[](Net& net, DistributedOptimizer& optimizer, int step) {
+      {"a step that is skipped by an if",
+       [](Net& net, DistributedOptimizer& optimizer, int step) {
          optimizer.synchronize();
          if (!IsLast() || step != 2) optimizer.step();
          net->zero_grad();
        },
        {"the ranks are in different steps"}},
-      // step() on all ranks, but with gradients that one has thrown away.
-      {[](Net& net, DistributedOptimizer& optimizer, int step) {
+      {"step() on all ranks, with gradients that one has thrown away",
+       [](Net& net, DistributedOptimizer& optimizer, int step) {
          optimizer.synchronize();
          if (IsLast() && step == 4) net->zero_grad();
          optimizer.step();
@@ -168,7 +172,8 @@ TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
        },
        {LastHasAnother("convolution.weight"), "a rank that skipped a step"}},
   };
-  for (const auto& [run, parts] : mistakes) {
+  for (const auto& [name, run, parts] : mistakes) {
+    SCOPED_TRACE(name);
     Net net = MakeNet();
     DistributedOptimizer optimizer = Distribute(net);
     const std::string text = ErrorText([&, run = run] {
@@ -329,8 +334,43 @@ TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
   ExpectSameOnAllRanks(*net);
 }
 
-// Nor does the training of training_equivalence_test.cc, which runs with every
-// step checked, too.
+// training_equivalence_test.cc trains with every option, every step checked.
+TEST(HealthyTrainingTest, NothingIsFoundWhereAllSkipAStepAndOptimizersMove) {
+  for (const bool views : {false, true}) {
+    SCOPED_TRACE(views ? "with views" : "without views");
+    Net net = MakeNet();
+    Net second = MakeNet();
+    const auto options = DistributedOptimizerOptions()
+                             .backward_passes_per_step(2)
+                             .gradient_as_fusion_view(views)
+                             .groups(views ? 2 : 0);
+    DistributedOptimizer optimizer = Distribute(
+        net,
+        [](Net& model) {
+          return std::make_unique<torch::optim::Adam>(model->parameters(),
+                                                      1e-3);
+        },
+        options);
+    DistributedOptimizer other = Distribute(second);
+    ::testing::internal::CaptureStderr();
+    for (int step = 0; step < 13; ++step) {
+      for (int pass = 0; pass < 2; ++pass) Backward(net, step);
+      optimizer.synchronize();
+      torch::nn::utils::clip_grad_norm_(net->parameters(), 0.5);
+      if (step != 5) optimizer.step();
+      optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
+      Train(second, other, step, step + 1);
+      if (step == 7) {
+        DistributedOptimizer moved = std::move(other);
+        other = std::move(moved);
+      }
+    }
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+    ExpectSameOnAllRanks(*net);
+    ExpectSameOnAllRanks(*second);
+  }
+}
+
 TEST(HealthyTrainingTest, NothingIsFoundOfSparseAndFrozenAndNanParameters) {
   for (const bool as_dense : {false, true}) {
     torch::manual_seed(3);
