@@ -33,8 +33,9 @@ struct Failure {
 // Each as above.
 inline void ExpectSameErrors(const std::vector<Failure>& failures,
                              const ProcessSet& process_set = {}) {
-  for (const Failure& failure : failures) {
-    ExpectSameError(failure.call, failure.part, process_set);
+  for (size_t i = 0; i < failures.size(); ++i) {
+    SCOPED_TRACE("failure " + std::to_string(i) + ": " + failures[i].part);
+    ExpectSameError(failures[i].call, failures[i].part, process_set);
   }
 }
 
