@@ -44,6 +44,9 @@ struct OptimizerKind {
   std::string name;
   MakeOfGroups one;
   MakeOfGroups other;
+  // Of its training by several ranks: iterations amplify what the order of
+  // additions makes of the last bits.
+  double tolerance = 1e-8;
 };
 
 inline std::vector<OptimizerKind> OptimizerKinds() {
@@ -51,29 +54,37 @@ inline std::vector<OptimizerKind> OptimizerKinds() {
   return {
       {"Sgd", OfGroups<SGD>(SGDOptions(0.1)), OfGroups<SGD>(SGDOptions(0.7))},
       {"Momentum",
+       OfGroups<SGD>(SGDOptions(0.1).momentum(0.9).weight_decay(0.01)),
+       OfGroups<SGD>(SGDOptions(0.7))},
+      {"Nesterov",
        OfGroups<SGD>(
            SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01)),
        OfGroups<SGD>(SGDOptions(0.7))},
       {"Adam", OfGroups<Adam>(AdamOptions(0.01)),
        OfGroups<Adam>(AdamOptions(0.7))},
       {"Amsgrad",
-       OfGroups<Adam>(
-           AdamOptions(0.01).amsgrad(true).betas({0.8, 0.99}).eps(1e-6)),
+       OfGroups<Adam>(AdamOptions(0.01)
+                          .amsgrad(true)
+                          .betas({0.8, 0.99})
+                          .eps(1e-6)
+                          .weight_decay(0.1)),
        OfGroups<Adam>(AdamOptions(0.7))},
       {"AdamW", OfGroups<AdamW>(AdamWOptions(0.01).weight_decay(0.1)),
        OfGroups<AdamW>(AdamWOptions(0.7))},
-      {"RMSprop",
+      {"RMSprop", OfGroups<RMSprop>(RMSpropOptions(0.01)),
+       OfGroups<RMSprop>(RMSpropOptions(0.7))},
+      {"CenteredRMSprop",
        OfGroups<RMSprop>(
            RMSpropOptions(0.01).centered(true).momentum(0.9).alpha(0.8)),
-       OfGroups<RMSprop>(RMSpropOptions(0.7))},
+       OfGroups<RMSprop>(RMSpropOptions(0.7)), 1e-6},
       {"Adagrad", OfGroups<Adagrad>(AdagradOptions(0.01).lr_decay(0.1)),
        OfGroups<Adagrad>(AdagradOptions(0.7))},
       {"Lbfgs", Lbfgs(LBFGSOptions(0.1).max_iter(3).history_size(5)),
-       Lbfgs(LBFGSOptions(0.7))},
+       Lbfgs(LBFGSOptions(0.7)), 1e-6},
       {"LbfgsWithLineSearch",
        Lbfgs(LBFGSOptions(1).max_iter(3).tolerance_grad(1e-9).line_search_fn(
            "strong_wolfe")),
-       Lbfgs(LBFGSOptions(0.7))},
+       Lbfgs(LBFGSOptions(0.7)), 1e-6},
   };
 }
 

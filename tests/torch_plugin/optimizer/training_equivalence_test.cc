@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/torch_plugin/compression_rounds.h"
+#include "tests/torch_plugin/optimizer_kinds.h"
 #include "tests/torch_plugin/rank_values.h"
 #include "tests/torch_plugin/training_models.h"
 
@@ -271,57 +272,34 @@ TEST_P(TrainingTest, IsThatOfOneProcess) {
   });
 }
 
-struct NamedOptimizer {
-  const char* name;
-  MakeFor make;
-  // Iterations amplify what the order of additions makes of the last bits.
-  double tolerance = 1e-8;
-};
+class OptimizersTest : public ::testing::TestWithParam<OptimizerKind> {};
 
-std::vector<NamedOptimizer> AllOptimizers() {
-  using namespace torch::optim;
-  return {
-      {"Sgd", Maker<SGD>(SGDOptions(0.1))},
-      {"Momentum",
-       Maker<SGD>(SGDOptions(0.1).momentum(0.9).weight_decay(0.01))},
-      {"Nesterov", Maker<SGD>(SGDOptions(0.1).momentum(0.9).nesterov(true))},
-      {"Adam", Maker<Adam>(AdamOptions(0.01))},
-      {"Amsgrad",
-       Maker<Adam>(AdamOptions(0.01).amsgrad(true).weight_decay(0.1))},
-      {"AdamW", Maker<AdamW>(AdamWOptions(0.01).weight_decay(0.1))},
-      {"RMSprop", Maker<RMSprop>(RMSpropOptions(0.01))},
-      {"CenteredRMSprop",
-       Maker<RMSprop>(RMSpropOptions(0.01).centered(true).momentum(0.9)), 1e-6},
-      {"Adagrad", Maker<Adagrad>(AdagradOptions(0.01).lr_decay(0.1))},
-      {"Lbfgs", Maker<LBFGS>(LBFGSOptions(0.1).max_iter(4)), 1e-6},
-      {"LbfgsWithLineSearch",
-       Maker<LBFGS>(LBFGSOptions(1).max_iter(4).line_search_fn("strong_wolfe")),
-       1e-6},
-  };
-}
-
-class OptimizersTest : public ::testing::TestWithParam<NamedOptimizer> {};
-
-INSTANTIATE_TEST_SUITE_P(, OptimizersTest, ::testing::ValuesIn(AllOptimizers()),
-                         [](const auto& info) {
-                           return std::string(info.param.name);
-                         });
+INSTANTIATE_TEST_SUITE_P(, OptimizersTest,
+                         ::testing::ValuesIn(OptimizerKinds()),
+                         [](const auto& info) { return info.param.name; });
 
 // In closures, and, where the optimizer does without, by themselves.
 TEST_P(OptimizersTest, TrainAsOneProcess) {
   const bool needs_closures = GetParam().name[0] == 'L';
-  for (const auto make : {Make<NetModel>, Make<TwoHeadsModel>}) {
-    Way way = {GetParam().make, Options(), GetParam().tolerance};
-    if (!needs_closures) ExpectTrainsAsOneProcess(make, way);
-    way.in_closures = true;
-    for (const Options& options :
-         {Options(), Options().backward_passes_per_step(3).groups(1)}) {
-      way.options = options;
+  const MakeFor optimizer = [](std::vector<torch::Tensor> parameters) {
+    return GetParam().one({std::move(parameters)});
+  };
+  const std::pair<const char*, MakeModel> models[] = {
+      {"Net", Make<NetModel>}, {"TwoHeads", Make<TwoHeadsModel>}};
+  for (const auto& [model, make] : models) {
+    Way way = {optimizer, Options(), GetParam().tolerance};
+    const auto expect = [&, model = model, make = make](const char* name) {
+      SCOPED_TRACE(::testing::Message() << model << ' ' << name);
       ExpectTrainsAsOneProcess(make, way);
-    }
+    };
+    if (!needs_closures) expect("without closures");
+    way.in_closures = true;
+    expect("in closures");
+    way.options = Options().backward_passes_per_step(3).groups(1);
+    expect("of several passes in one group");
     ForSeveralSets([&](const ProcessSet& set) {
       way.options = Options().groups(2).process_set(set);
-      ExpectTrainsAsOneProcess(make, way);
+      expect("in process sets");
     });
   }
 }
@@ -376,10 +354,13 @@ TEST(AdasumTrainingTest, AveragesEqualGradientsAndAddsOrthogonalOnes) {
 
 // Rank r has r + 1 batches.
 TEST(UnevenTrainingTest, RanksJoinWhileTheOthersTrain) {
-  for (const Options& options :
-       {Options(), Options().groups(1), Options().sparse_as_dense(true)}) {
+  const std::pair<const char*, Options> ways[] = {
+      {"Plain", Options()},
+      {"OneGroup", Options().groups(1)},
+      {"SparseAsDense", Options().sparse_as_dense(true)}};
+  for (const auto& [name, options] : ways) {
     for (const Kind& kind : kKinds) {
-      SCOPED_TRACE(kind.name);
+      SCOPED_TRACE(::testing::Message() << kind.name << ' ' << name);
       const std::shared_ptr<TrainedModel> model = kind.make();
       const std::shared_ptr<TrainedModel> alone = kind.make();
       const auto optimizer_alone = Sgd(0.1)(alone->parameters());
