@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 GOLDEN = {
-    "negotiation.golden": ["--ranks", "2", "64", "--arity", "2", "8", "--workload", "one"],
+    "table.golden": ["--ranks", "2", "64", "--arity", "2", "8", "--workload", "one"],
 }
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?")

@@ -35,7 +35,7 @@ struct RankLoad {
   int64_t bytes = 0;
 };
 
-// What happened in one part of a world's life.
+// What happened in one part of what ranks do.
 struct Phase {
   RankLoad busiest;  // each maximum by itself
   RankLoad root;
@@ -54,9 +54,9 @@ std::vector<Request> Requests(const std::string& kind, int count) {
 
 // The phases, one after the other, of ranks of which the last is late. Messages
 // arrive in the order in which they were sent.
-class Life {
+class Phases {
  public:
-  Life(int size, int stalled);
+  Phases(int size, int stalled);
   const Phase& operator[](const std::string& phase) { return phases_[phase]; }
 
  private:
@@ -173,7 +173,7 @@ class Life {
   int64_t now_ns_ = 1;
 };
 
-Life::Life(int size, int stalled) : pending_(size), loads_(size) {
+Phases::Phases(int size, int stalled) : pending_(size), loads_(size) {
   std::vector<int> nodes;
   std::vector<std::string> names;
   for (int rank = 0; rank < size; ++rank) {
@@ -217,12 +217,12 @@ constexpr int64_t kLinks = 17;
 
 TEST(RankLoadTest, TheBusiestRankHasNoMoreToDoInLargerWorlds) {
   for (const int ranks : {64, hvdlite::testing::UnlessSanitized(1024, 256)}) {
-    Life life(ranks, 100);
+    Phases phases(ranks, 100);
     const auto expect = [&](const std::string& phase, int64_t messages,
                             int64_t bytes) {
       SCOPED_TRACE(absl::StrCat(phase, ", ", ranks, " ranks"));
-      EXPECT_LE(life[phase].busiest.messages, messages * kLinks);
-      EXPECT_LE(life[phase].busiest.bytes, bytes * kLinks);
+      EXPECT_LE(phases[phase].busiest.messages, messages * kLinks);
+      EXPECT_LE(phases[phase].busiest.bytes, bytes * kLinks);
     };
     // Two steps: each a report up, a directive down that asks for it, and one
     // per batch; and two for the gate of each batch.
@@ -241,18 +241,18 @@ TEST(RankLoadTest, TheBusiestRankHasNoMoreToDoInLargerWorlds) {
     const std::string name =
         absl::StrCat("rank ", last, " (node", last / kRanksPerNode, ")");
     EXPECT_THAT(
-        life["one late"].warnings,
+        phases["one late"].warnings,
         ElementsAre(AllOf(HasSubstr("and 96 more have waited 1m"),
                           HasSubstr(absl::StrCat("for 1 of ", ranks, " ranks")),
                           HasSubstr(absl::StrCat(
                               name, ": last submitted 'gradient.layer39.")))));
     EXPECT_THAT(
-        life["one early"].warnings,
+        phases["one early"].warnings,
         ElementsAre(AllOf(
             HasSubstr(absl::StrCat("for ", last, " of ", ranks, " ranks")),
             HasSubstr("rank 7 (node0): last submitted"),
             HasSubstr(absl::StrCat("; ranks 8-", last - 1, ".")))));
-    EXPECT_THAT(life["late to leave"].warnings,
+    EXPECT_THAT(phases["late to leave"].warnings,
                 ElementsAre(HasSubstr(
                     absl::StrCat("'shutdown()' has waited 1m for 1 of ", ranks,
                                  " ranks to call it: ", name))));
@@ -260,8 +260,8 @@ TEST(RankLoadTest, TheBusiestRankHasNoMoreToDoInLargerWorlds) {
 }
 
 TEST(RankLoadTest, ALookDoesNotDependOnHowManyOperationsWait) {
-  const RankLoad few = Life(64, 12)["one early"].root;
-  const RankLoad many = Life(64, 100)["one early"].root;
+  const RankLoad few = Phases(64, 12)["one early"].root;
+  const RankLoad many = Phases(64, 100)["one early"].root;
   // Nobody has announced anything but the one that is early.
   EXPECT_EQ(many.messages, few.messages);
   EXPECT_LE(many.bytes, few.bytes + kLinks);
