@@ -104,6 +104,7 @@ INSTANTIATE_TEST_SUITE_P(, NonfiniteGradientsTest, EveryWay());
 
 TEST_P(NonfiniteGradientsTest, OneRanksNanIsNamedAndTreatedAsAskedFor) {
   for (const bool with_closure : {false, true}) {
+    SCOPED_TRACE(with_closure ? "with closures" : "without closures");
     Net net = MakeNet();
     DistributedOptimizer optimizer = Distribute(
         net,
@@ -179,6 +180,8 @@ TEST(OtherNonfiniteGradientsTest, EitherPartOfAComplexOneIsLookedAt) {
   // Large ones are looked at in another way.
   for (const int64_t count : {3, 1 << 18}) {
     for (const bool imaginary : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << (imaginary ? "imaginary" : "real")
+                                        << " part of " << count);
       torch::Tensor parameter =
           torch::zeros({count}, torch::kComplexFloat).requires_grad_();
       DistributedOptimizer optimizer = DistributeSgd({{"weight", parameter}});

@@ -233,6 +233,7 @@ TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
 
 TEST_F(ReplicaCheckTest, BuffersThatDriftAreFoundWhereAsked) {
   for (const bool asked : {false, true}) {
+    SCOPED_TRACE(asked ? "asked" : "not asked");
     torch::nn::Sequential net(torch::nn::Linear(3, 4),
                               torch::nn::BatchNorm1d(4));
     broadcast_parameters(net, 0);
@@ -373,6 +374,7 @@ TEST(HealthyTrainingTest, NothingIsFoundWhereAllSkipAStepAndOptimizersMove) {
 
 TEST(HealthyTrainingTest, NothingIsFoundOfSparseAndFrozenAndNanParameters) {
   for (const bool as_dense : {false, true}) {
+    SCOPED_TRACE(as_dense ? "as dense" : "sparse");
     torch::manual_seed(3);
     torch::nn::Sequential net(
         torch::nn::Embedding(torch::nn::EmbeddingOptions(9, 2).sparse(true)),

@@ -314,6 +314,9 @@ TEST(SparseTrainingTest, AdagradTrainsAsOneProcess) {
 TEST(CompressedTrainingTest, IsAlmostThatOfOneProcess) {
   for (const Compression compression : {Compression::FP16, Compression::BF16}) {
     for (const int64_t groups : {0, 2}) {
+      SCOPED_TRACE(::testing::Message()
+                   << (compression == Compression::FP16 ? "fp16" : "bf16")
+                   << " in " << groups << " groups");
       Net exact = MakeNet();
       Net net = MakeNet();
       DistributedOptimizer exact_optimizer = Distribute(exact);
@@ -336,6 +339,7 @@ TEST(CompressedTrainingTest, IsAlmostThatOfOneProcess) {
 
 TEST(AdasumTrainingTest, AveragesEqualGradientsAndAddsOrthogonalOnes) {
   for (const int64_t groups : {0, 1}) {
+    SCOPED_TRACE(::testing::Message() << groups << " groups");
     torch::Tensor equal = torch::zeros({8}, torch::kDouble).requires_grad_();
     torch::Tensor orthogonal = torch::zeros({8}).requires_grad_();
     DistributedOptimizer optimizer =
