@@ -122,6 +122,7 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
       absl::StrSplit(line.substr(close + 1), ' ', absl::SkipEmpty());
   constexpr size_t kFirst = 3;
   constexpr size_t kParent = 4;
+  constexpr size_t kGroup = 5;
   constexpr size_t kUser = 14;
   constexpr size_t kSystem = 15;
   constexpr size_t kThreads = 20;
@@ -134,6 +135,7 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
   ProcessTime time = {.name =
                           std::string(line.substr(open + 1, close - open - 1))};
   if (!absl::SimpleAtoi(fields[kParent - kFirst], &time.parent) ||
+      !absl::SimpleAtoi(fields[kGroup - kFirst], &time.group) ||
       !absl::SimpleAtoi(fields[kStart - kFirst], &time.start_ticks) ||
       !absl::SimpleAtoi(fields[kUser - kFirst], &user) ||
       !absl::SimpleAtoi(fields[kSystem - kFirst], &system) ||

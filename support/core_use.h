@@ -34,6 +34,7 @@ struct ProcessTime {
   int64_t threads = 1;
   int cpu = -1;  // that it ran on last
   int parent = 0;
+  int group = 0;
   int64_t start_ticks = 0;  // since the system's start
 };
 

@@ -29,7 +29,7 @@ int64_t Ticks(double seconds) {
 std::string Stat(const std::string& name, int64_t ticks, int cpu,
                  int threads = 1) {
   return absl::StrCat(
-      "12 (", name, ") R 1 1 1 0 -1 0 0 0 0 0 ", ticks - 30, " 30 0 0 20 0 ",
+      "12 (", name, ") R 1 7 1 0 -1 0 0 0 0 0 ", ticks - 30, " 30 0 0 20 0 ",
       threads, " 0 5 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 17 ", cpu, " 0 0 0 0 0");
 }
 
@@ -178,6 +178,7 @@ TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
   EXPECT_EQ(time->threads, 2);
   EXPECT_EQ(time->cpu, 5);
   EXPECT_EQ(time->parent, 1);
+  EXPECT_EQ(time->group, 7);
   EXPECT_EQ(time->start_ticks, 5);
   EXPECT_FALSE(ParseProcessStat("12 (x) R 1").has_value());
   EXPECT_FALSE(ParseProcessStat("").has_value());

@@ -32,6 +32,15 @@ class MachineFiles {
     std::ofstream(file) << text << "\n";
   }
 
+  // A process as /proc/ID/stat has it.
+  void AddProcess(int id, const std::string& name, int group) {
+    const std::string number = std::to_string(id);
+    Write("/proc/" + number + "/stat",
+          number + " (" + name + ") S 1 " + std::to_string(group) +
+              " 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 0 0 0 0 0 "
+              "0 0 17 0 0 0 0 0 0");
+  }
+
   void SetAvailable(size_t bytes) {
     Write("/proc/meminfo", "MemTotal:       987654321 kB\nMemAvailable:   " +
                                std::to_string(bytes >> 10) + " kB\n");

@@ -18,8 +18,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "support/core_use.h"
 #include "support/processor.h"
 
 namespace hvdlite::launch {
@@ -134,19 +134,6 @@ std::vector<pid_t> NumbersIn(const support::SystemFiles& files,
   return numbers;
 }
 
-// Fifth field of /proc/PID/stat (proc(5)); the second, a name in parentheses,
-// may hold anything.
-pid_t GroupOf(pid_t process, const support::SystemFiles& files) {
-  const std::string text =
-      files.Text(absl::StrCat("/proc/", process, "/stat")).value_or("");
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  const std::vector<std::string> fields =
-      absl::StrSplit(text.substr(name_end + 1), ' ', absl::SkipEmpty());
-  pid_t group = 0;
-  return fields.size() > 2 && absl::SimpleAtoi(fields[2], &group) ? group : 0;
-}
-
 bool Includes(std::vector<int> all, std::vector<int> some) {
   std::sort(all.begin(), all.end());
   std::sort(some.begin(), some.end());
@@ -172,7 +159,9 @@ std::vector<pid_t> ProcessesOfGroup(pid_t group,
                                     const support::SystemFiles& files) {
   std::vector<pid_t> processes;
   for (const pid_t process : NumbersIn(files, "/proc")) {
-    if (GroupOf(process, files) == group) processes.push_back(process);
+    const auto stat = support::ParseProcessStat(
+        files.Text(absl::StrCat("/proc/", process, "/stat")).value_or(""));
+    if (stat.has_value() && stat->group == group) processes.push_back(process);
   }
   return processes;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "absl/strings/str_cat.h"
 #include "support/process.h"
 #include "support/processor.h"
 #include "tests/testing/fakes/machine_files.h"
@@ -137,20 +138,19 @@ TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
 }
 
 // A made-up process of group 7 with a thread that may use the CPUs 0-1.
-void AddProcess(testing::MachineFiles& tree, const std::string& id,
-                const std::string& state) {
-  tree.Write("/proc/" + id + "/stat", id + " (a) b) " + state + " 1 7 7 0");
-  tree.Write("/proc/" + id + "/task/" + id + "/status",
+void AddProcess(testing::MachineFiles& tree, int id, const std::string& state) {
+  tree.AddProcess(id, "a) b", 7);
+  tree.Write(absl::StrCat("/proc/", id, "/task/", id, "/status"),
              "Name:\ta\nState:\t" + state + " (some)\nCpus_allowed_list:\t0-1");
 }
 
 TEST(ThreadsOfGroupTest, ProcessesThatEndMeanwhileAreLeftOut) {
   testing::MachineFiles tree;
-  AddProcess(tree, "7", "S");
-  AddProcess(tree, "8", "Z");
-  AddProcess(tree, "9", "S");  // another thread of it has ended
+  AddProcess(tree, 7, "S");
+  AddProcess(tree, 8, "Z");
+  AddProcess(tree, 9, "S");  // another thread of it has ended
   tree.Write("/proc/9/task/10/comm", "a");
-  AddProcess(tree, "11", "S");  // and of this one, since it was opened
+  AddProcess(tree, 11, "S");  // and of this one, since it was opened
   tree.Write("/proc/11/task/12/status/is a folder", "");
   tree.Write("/proc/13/stat/is a folder", "");
   const std::vector<ThreadCpus> threads = ThreadsOfGroup(7, tree.files());

@@ -106,11 +106,9 @@ TEST(PassSignalTest, AStatusThatEndedWithItsProcessIsNoHandler) {
                                               .signal_on_death = SIGKILL})
                            .value();
   testing::MachineFiles tree;
-  const std::string folder = absl::StrCat("/proc/", leader);
-  tree.Write(folder + "/stat",
-             absl::StrCat(leader, " (sleep) S 1 ", leader, " 7 0"));
+  tree.AddProcess(leader, "sleep", leader);
   // It opens, and then there is nothing to read.
-  tree.Write(folder + "/status/is a folder", "");
+  tree.Write(absl::StrCat("/proc/", leader, "/status/is a folder"), "");
   PassSignal(SIGUSR1, leader, tree.files());
   EXPECT_EQ(support::WaitForExit(leader), 128 + SIGTERM);
 }
