@@ -636,6 +636,33 @@ class EndTest(HvdliterunTest):
                 self.assertNotEqual(job.returncode, 0)
                 os.remove(pipe)
 
+    def test_ranks_are_asked_to_end_when_their_launcher_is_killed(self):
+        # The pipe ends once neither the rank nor its child holds it any more.
+        pipe = self.pipe()
+        job = self.start("-np", "1", "sh", "-c",
+                         "trap 'echo asked >&9; exit' TERM; exec 9>%s; sleep infinity & "
+                         "sed -n 's/^PPid:.//p' /proc/$PPID/status >&9; wait" % pipe)
+        with open(pipe) as text:
+            os.kill(int(text.readline()), signal.SIGKILL)
+            self.assertEqual(text.read(), "asked\n")
+        job.communicate()
+        self.assertNotEqual(job.returncode, 0)
+
+    def test_ranks_whose_logs_are_stuck_end_when_their_launcher_is_killed(self):
+        # What is on the node waits for ever for somebody who reads the log.
+        pipe, log = self.pipe(), os.path.join(self.folder, "rank.0.log")
+        os.mkfifo(log)
+        reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        job = self.start("-np", "1", "--output-dir", self.folder, "sh", "-c",
+                         "trap '' TERM; exec 9>%s; "
+                         "sed -n 's/^PPid:.//p' /proc/$PPID/status >&9; yes" % pipe)
+        with open(pipe) as text:
+            os.kill(int(text.readline()), signal.SIGKILL)
+            self.assertEqual(text.read(), "")
+        job.communicate()
+        self.assertNotEqual(job.returncode, 0)
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)

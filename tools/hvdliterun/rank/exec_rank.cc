@@ -154,27 +154,6 @@ void Tell(const RankFailure& failure) {
   absl::SleepFor(kToSend);
 }
 
-// Looks about every second whether the launcher, this process's parent, is
-// still there. Once it is not, this process ends as by a SIGTERM, and after a
-// grace at once.
-class LauncherWatch {
- public:
-  void Look(absl::Duration passed) {
-    constexpr absl::Duration kGrace = absl::Seconds(5);
-    if (getppid() == launcher_) return;
-    if (gone_ == absl::InfiniteDuration()) {
-      gone_ = passed;
-      kill(getpid(), SIGTERM);
-    } else if (passed >= gone_ + kGrace) {
-      kill(getpid(), SIGKILL);
-    }
-  }
-
- private:
-  const pid_t launcher_ = getppid();
-  absl::Duration gone_ = absl::InfiniteDuration();
-};
-
 // Whether, and why, a rank's threads are not where the plan has them.
 class RankBinding {
  public:
@@ -206,6 +185,9 @@ class RankBinding {
 
 absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                                const ExecRankOptions& options) {
+  // Whether the parent of a rank stays under Fujitsu's mpiexec is not known.
+  const std::optional<pid_t> launcher =
+      options.bound_by_launcher ? std::nullopt : std::optional(getppid());
   HVDLITE_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<RankPlan> plans,
                            PlansOf(machine, identity, options));
@@ -231,7 +213,6 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     output.shown = identity.rank == 0;
     output.complain = [&](const std::string& text) { log.Warning(text); };
   }
-  LauncherWatch launcher;
   RankBinding binding(plan, variables, options.choices.openmp, log);
   std::optional<GroupReaper> reaper;
   HVDLITE_ASSIGN_OR_RETURN(const base::Descriptor note, base::MakeEndNote());
@@ -294,7 +275,8 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
            },
        .before_program =
            [&](pid_t program) {
-             absl::StatusOr<GroupReaper> started = GroupReaper::Start(program);
+             absl::StatusOr<GroupReaper> started =
+                 GroupReaper::Start({.group = program, .launcher = launcher});
              begun = started.status();
              if (begun.ok()) {
                reaper = *std::move(started);
@@ -312,9 +294,6 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
              const int64_t now_ns = clock.NowNanos();
              const absl::Duration passed = absl::Nanoseconds(now_ns - start_ns);
              tell_at_once();
-             // Whether the parent of a rank stays under Fujitsu's mpiexec is
-             // not known.
-             if (!options.bound_by_launcher) launcher.Look(passed);
              binding.Look(passed, program);
              if (cores.has_value()) cores->Look(now_ns);
              step_lines.PassOn(steps.read);

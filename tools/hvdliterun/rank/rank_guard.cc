@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,11 +11,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 #include "base/status_macros.h"
+#include "support/core_use.h"
 #include "tools/hvdliterun/rank/binding.h"
 
 namespace hvdlite::launch {
@@ -38,17 +42,50 @@ void CloseAllBut(int one) {
   }
 }
 
-[[noreturn]] void Reap(pid_t group, int alive) {
+// nullopt: /proc does not tell.
+std::optional<pid_t> ParentOf(pid_t process) {
+  std::optional<support::ProcessTime> stat;
+  base::ContainExceptions([&] {
+    stat = support::ParseProcessStat(
+        support::SystemFiles()
+            .Text(absl::StrCat("/proc/", process, "/stat"))
+            .value_or(""));
+  });
+  return stat.has_value() ? std::optional(stat->parent) : std::nullopt;
+}
+
+// Whether whoever holds the other end of the pipe `alive` ends within that time
+// (-1: any).
+bool EndsWithin(int alive, int64_t milliseconds) {
+  pollfd watched = {.fd = alive, .events = POLLIN, .revents = 0};
+  int ready = -1;
+  while (ready < 0) ready = poll(&watched, 1, static_cast<int>(milliseconds));
+  return ready > 0;
+}
+
+[[noreturn]] void Reap(const GroupReaper::Options& options, pid_t parent,
+                       int alive) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   setsid();  // launchers signal the process groups that they started
   alive = fcntl(alive, F_DUPFD, STDERR_FILENO + 1);
   CloseAllBut(alive);
-  char byte = 0;  // never comes
-  while (read(alive, &byte, 1) < 0 && errno == EINTR) {
+  // In a container /proc may be the one of other processes.
+  const bool sees_parents = ParentOf(getpid()) == parent;
+  const pid_t launcher = options.launcher.value_or(0);
+  constexpr int64_t kSecondMs = 1000;
+  while (!EndsWithin(alive, options.launcher.has_value() ? kSecondMs : -1)) {
+    if (!sees_parents || ParentOf(parent).value_or(launcher) == launcher) {
+      continue;
+    }
+    kill(parent, SIGTERM);
+    if (!EndsWithin(alive, absl::ToInt64Milliseconds(options.grace))) {
+      kill(parent, SIGKILL);
+    }
+    break;
   }
-  kill(-group, SIGKILL);
+  kill(-options.group, SIGKILL);
   _exit(0);
 }
 
@@ -79,15 +116,16 @@ void PassSignal(int number, pid_t program, const support::SystemFiles& files) {
   if (!heeded && number == SIGUSR1) kill(-program, SIGTERM);
 }
 
-absl::StatusOr<GroupReaper> GroupReaper::Start(pid_t group) {
+absl::StatusOr<GroupReaper> GroupReaper::Start(const Options& options) {
   HVDLITE_ASSIGN_OR_RETURN(base::Pipe pipe, base::MakePipe());
+  const pid_t parent = getpid();
   const pid_t process = fork();
   if (process < 0) {
     return absl::InternalError(absl::StrCat("fork: ", std::strerror(errno)));
   }
   if (process == 0) {
     pipe.writer = base::Descriptor();
-    Reap(group, pipe.reader.get());
+    Reap(options, parent, pipe.reader.get());
   }
   return GroupReaper(process, std::move(pipe.writer));
 }

@@ -3,9 +3,11 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/descriptor.h"
 #include "support/machine.h"
 
@@ -16,16 +18,26 @@ namespace hvdlite::launch {
 // A small process that ends a process group once the process that started the
 // reaper has ended without Release(), by SIGKILL, too: a death signal reaches
 // the program alone, and not the children of a wrapper script. What has left
-// the group is left alone.
+// the group is left alone. The process that started the reaper ends, too, once
+// it has lost its launcher, even while it is stopped or waits for a disk.
 //
-//   GroupReaper reaper = GroupReaper::Start(program).value();
+//   GroupReaper reaper = GroupReaper::Start({.group = program}).value();
 //   ...                  // waits for the program
 //   reaper.Release();    // what it leaves behind on purpose may stay
 class GroupReaper {
  public:
+  struct Options {
+    pid_t group = 0;
+    // The parent of the process that starts the reaper. When it has ended, that
+    // process gets SIGTERM, about a second later, and SIGKILL if it is still
+    // there after `grace`.
+    std::optional<pid_t> launcher = {};
+    absl::Duration grace = absl::Seconds(5);
+  };
+
   // Single-threaded programs only: it forks. The reaper holds none of this
   // process's descriptors, and gets none of its signals.
-  static absl::StatusOr<GroupReaper> Start(pid_t group);
+  static absl::StatusOr<GroupReaper> Start(const Options& options);
 
   // Ends the reaper and waits for its end; the group stays as it is.
   void Release();

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/descriptor.h"
 #include "support/process.h"
 #include "tests/testing/fakes/machine_files.h"
@@ -68,10 +70,13 @@ pid_t StartWrapper(const Pipe& pipe) {
 }
 
 // A process that starts a wrapper and its reaper, tells so, and waits.
-pid_t StartNodesPart(const Pipe& pipe) {
+pid_t StartNodesPart(const Pipe& pipe, std::optional<pid_t> launcher = {}) {
   return Fork([&] {
-    const auto reaper = GroupReaper::Start(StartWrapper(pipe));
+    const auto reaper = GroupReaper::Start({.group = StartWrapper(pipe),
+                                            .launcher = launcher,
+                                            .grace = absl::ZeroDuration()});
     if (!reaper.ok() || write(pipe.writer.get(), "reaper\n", 7) != 7) return;
+    if (launcher.has_value()) raise(SIGSTOP);
     PauseForEver();
   });
 }
@@ -85,10 +90,22 @@ TEST(GroupReaperTest, TheGroupEndsWithTheProcessThatIsKilled) {
   EXPECT_EQ(WTERMSIG(StatusOf(part)), SIGKILL);
 }
 
+TEST(GroupReaperTest, AStoppedProcessEndsWithItsLauncherThatIsKilled) {
+  Pipe pipe = base::MakePipe().value();
+  const pid_t launcher = Fork([&] {
+    StartNodesPart(pipe, getpid());
+    PauseForEver();
+  });
+  ReadLines(pipe, 2);
+  kill(launcher, SIGKILL);
+  ReadToEnd(pipe);  // which the process, too, has held
+  EXPECT_EQ(WTERMSIG(StatusOf(launcher)), SIGKILL);
+}
+
 TEST(GroupReaperTest, AReleasedGroupIsLeftAlone) {
   Pipe pipe = base::MakePipe().value();
   const pid_t wrapper = StartWrapper(pipe);
-  auto reaper = GroupReaper::Start(wrapper);
+  auto reaper = GroupReaper::Start({.group = wrapper});
   ASSERT_TRUE(reaper.ok()) << reaper.status();
   reaper->Release();
   ReadLines(pipe, 1);
