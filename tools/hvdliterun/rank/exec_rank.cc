@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/contain_exceptions.h"
 #include "base/descriptor.h"
 #include "base/end_note.h"
 #include "base/environment.h"
@@ -294,16 +295,20 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
              const int64_t now_ns = clock.NowNanos();
              const absl::Duration passed = absl::Nanoseconds(now_ns - start_ns);
              tell_at_once();
-             binding.Look(passed, program);
-             if (cores.has_value()) cores->Look(now_ns);
-             step_lines.PassOn(steps.read);
+             // The rank goes on without what is only told of it.
+             base::ContainExceptions([&] { binding.Look(passed, program); });
+             base::ContainExceptions([&] {
+               if (cores.has_value()) cores->Look(now_ns);
+               step_lines.PassOn(steps.read);
+             });
            }});
-  step_lines.PassOn(steps.read);
-  if (cores.has_value()) {
+  base::ContainExceptions([&] {
+    step_lines.PassOn(steps.read);
+    if (!cores.has_value()) return;
     for (const std::string& line : cores->Report(base::HostName())) {
       base::WriteAll(STDERR_FILENO, CoreReportLine(line));
     }
-  }
+  });
   if (reaper.has_value()) reaper->Release();
   HVDLITE_RETURN_IF_ERROR(ended.status());
   const support::ChildEnd& end = *ended;
