@@ -255,7 +255,7 @@ absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
 // The first program here of the kind `wanted`. Else, if that is only
 // preferred, the first of a known kind; if it is `named`, the first of one that
 // is not known, or its usual name where there is none. NotFound says what there
-// is instead.
+// is instead, and of several the last.
 absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> wanted,
                                         bool named,
                                         const VersionOf& version_of) {
@@ -274,7 +274,8 @@ absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> wanted,
         .version = *version};
     if (launcher.ok() && *launcher == wanted.value_or(*launcher)) return found;
     std::optional<LauncherProgram>& other = launcher.ok() ? known : unknown;
-    if (!other.has_value()) other = found;
+    const bool is_wrong = named && launcher.ok();
+    if (is_wrong || !other.has_value()) other = found;
     if (!launcher.ok()) {
       reason = absl::NotFoundError(
           absl::StrCat(program, ": ", launcher.status().message()));

@@ -74,7 +74,7 @@ constexpr char kOpenMpi[] = "mpirun (Open MPI) 4.1.4\n";
 constexpr char kHydra[] = "HYDRA build details:\n    Version: 4.0.2\n";
 
 struct Choice {
-  const char* launcher;  // kind and program
+  std::string launcher;  // kind and program, or what is told
   std::string asked = "auto";
   std::map<std::string, std::string> versions = {};
   BatchSystem system = BatchSystem::kNone;
@@ -123,8 +123,18 @@ TEST(ChooseLauncherTest, ByNameVersionBatchSystemAndTheProgramsMpi) {
       {"mpich mpiexec",
        "mpich",
        {{"mpirun", "somebody's"}, {"mpiexec", kHydra}}},
+      // The last of the wrong kinds is told.
+      {"--launcher mpich: orterun here is of the kind openmpi: load the other "
+       "MPI's module, or leave --launcher out",
+       "mpich",
+       {{"mpirun", kOpenMpi}, {"orterun", "orterun (OpenRTE) 4.1"}}},
+      {"--launcher openmpi: mpiexec.hydra here is of the kind mpich: load the "
+       "other MPI's module, or leave --launcher out",
+       "openmpi",
+       {{"mpiexec", kHydra}, {"mpiexec.hydra", kHydra}}},
   };
   for (const Choice& choice : choices) {
+    SCOPED_TRACE(absl::StrCat("row ", &choice - choices));
     const auto launcher = ChooseLauncher(
         choice.asked, choice.system,
         [&](const std::string& program) -> absl::StatusOr<std::string> {
@@ -135,8 +145,9 @@ TEST(ChooseLauncherTest, ByNameVersionBatchSystemAndTheProgramsMpi) {
           return version->second;
         },
         choice.of_program);
-    ASSERT_TRUE(launcher.ok()) << choice.launcher << launcher.status();
-    EXPECT_EQ(KindOf(launcher->launcher).name + " " + launcher->program,
+    EXPECT_EQ(launcher.ok() ? absl::StrCat(KindOf(launcher->launcher).name, " ",
+                                           launcher->program)
+                            : std::string(launcher.status().message()),
               choice.launcher);
   }
 }
