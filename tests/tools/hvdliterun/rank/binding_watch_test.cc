@@ -29,23 +29,24 @@ TEST(DifferenceTest, ThreadsHaveTheCpusOfTheRankAndNoOthers) {
     bool free = false;  // nothing was asked to pin them
     std::string difference = "";
   };
-  for (const auto& [threads, free, difference] : {
-           Case{{{kProgram, 100, {2, 3}}, {kProgram, 101, {3}}}},
-           // An OpenMP runtime pins the first thread to its place.
-           Case{{{kProgram, 100, {2}}}},
-           Case{{{kProgram, 100, {2, 3}}, {200, 201, {0, 1, 2, 3}}},
-                false,
-                "thread 201 of process 200 runs on the CPUs 0-3 instead of "
-                "2-3"},
-           Case{{}, true},  // it has ended
-           Case{{{kProgram, 100, {2}}, {kProgram, 101, {2}}},
-                true,
-                "the program's threads run on the CPUs 2 alone, and not on all "
-                "of 2-3"},
-           Case{{{kProgram, 100, {2}}, {kProgram, 101, {3}}}, true},
-           // A child's own business.
-           Case{{{kProgram, 100, {2, 3}}, {200, 200, {2}}}, true},
-       }) {
+  const Case cases[] = {
+      {{{kProgram, 100, {2, 3}}, {kProgram, 101, {3}}}},
+      // An OpenMP runtime pins the first thread to its place.
+      {{{kProgram, 100, {2}}}},
+      {{{kProgram, 100, {2, 3}}, {200, 201, {0, 1, 2, 3}}},
+       false,
+       "thread 201 of process 200 runs on the CPUs 0-3 instead of 2-3"},
+      {{}, true},  // it has ended
+      {{{kProgram, 100, {2}}, {kProgram, 101, {2}}},
+       true,
+       "the program's threads run on the CPUs 2 alone, and not on all of 2-3"},
+      {{{kProgram, 100, {2}}, {kProgram, 101, {3}}}, true},
+      // A child's own business.
+      {{{kProgram, 100, {2, 3}}, {200, 200, {2}}}, true},
+  };
+  for (const Case& row : cases) {
+    SCOPED_TRACE(absl::StrCat("row ", &row - cases));
+    const auto& [threads, free, difference] = row;
     EXPECT_EQ(DifferenceFromPlan(threads, PlanOn({2, 3}), kProgram, free),
               difference);
   }
@@ -68,25 +69,43 @@ TEST(ThreadsAreFreeTest, UnlessTheOpenMpRuntimePinsThem) {
 TEST(HowToStopBindingTest, NamesTheVariableThatTurnsItOff) {
   struct Case {
     Pairs variables;
-    std::string own;  // arranges the OpenMP runtime's threads
-    std::string told = "something else binds it";
+    std::string own = "";  // arranges the OpenMP runtime's threads
+    std::string told =
+        "something else binds it. MV2_ENABLE_AFFINITY=0 (MVAPICH2), "
+        "I_MPI_PIN=0 (Intel MPI), OMPI_MCA_hwloc_base_binding_policy=none "
+        "(Open MPI) turn MPI's own binding off; else look for taskset, numactl "
+        "and sched_setaffinity in the program and its scripts";
   };
-  for (const auto& [variables, own, told] : {
-           Case{{{"MV2_ENABLE_AFFINITY", "1"}}, "", "MV2_ENABLE_AFFINITY=1"},
-           Case{{{"MV2_ENABLE_AFFINITY", "0"}, {"GOMP_CPU_AFFINITY", "0-1"}},
-                "GOMP_CPU_AFFINITY",
-                "GOMP_CPU_AFFINITY=0-1"},
-           Case{{{"HVDLITE_COORDINATOR_CORE", "1"}},
-                "",
-                "HVDLITE_COORDINATOR_CORE=1"},
-           Case{{{"HVDLITE_COORDINATOR_CORE", "none"}}, ""},
-           Case{{{"HVDLITE_COORDINATOR_CORE", "2"}, {"I_MPI_PIN", "0"}}, ""},
-           Case{{{"MV2_ENABLE_AFFINITY", "off"}, {"I_MPI_PIN", "No"}}, ""},
-           Case{{{"MV2_ENABLE_AFFINITY", "disable"}}, ""},
-           Case{{{"KMP_AFFINITY", "disabled"}}, "KMP_AFFINITY"},
-       }) {
-    EXPECT_THAT(HowToStopBinding(Of(variables), PlanOn({2, 3}), own),
-                ::testing::StartsWith(told));
+  const Case cases[] = {
+      {{{"MV2_ENABLE_AFFINITY", "1"}},
+       "",
+       "MV2_ENABLE_AFFINITY=1 lets MVAPICH2 bind it: set "
+       "MV2_ENABLE_AFFINITY=0"},
+      {{{"MV2_ENABLE_AFFINITY", "0"}, {"I_MPI_PIN", "1"}},
+       "",
+       "I_MPI_PIN=1 lets Intel MPI bind it: set I_MPI_PIN=0"},
+      {{{"OMPI_MCA_hwloc_base_binding_policy", "core"}},
+       "",
+       "OMPI_MCA_hwloc_base_binding_policy=core lets Open MPI bind it: set "
+       "OMPI_MCA_hwloc_base_binding_policy=none"},
+      {{{"MV2_ENABLE_AFFINITY", "0"}, {"GOMP_CPU_AFFINITY", "0-1"}},
+       "GOMP_CPU_AFFINITY",
+       "GOMP_CPU_AFFINITY=0-1 lets the OpenMP runtime bind it: unset "
+       "GOMP_CPU_AFFINITY"},
+      {{{"HVDLITE_COORDINATOR_CORE", "1"}},
+       "",
+       "HVDLITE_COORDINATOR_CORE=1 binds hvdlite's own thread there: unset it, "
+       "and each rank gets a core of its own for it"},
+      {{{"HVDLITE_COORDINATOR_CORE", "none"}}},
+      {{{"HVDLITE_COORDINATOR_CORE", "2"}, {"I_MPI_PIN", "0"}}},
+      {{{"MV2_ENABLE_AFFINITY", "off"}, {"I_MPI_PIN", "No"}}},
+      {{{"MV2_ENABLE_AFFINITY", "disable"}}},
+      {{{"KMP_AFFINITY", "disabled"}}, "KMP_AFFINITY"},
+  };
+  for (const Case& row : cases) {
+    SCOPED_TRACE(absl::StrCat("row ", &row - cases));
+    EXPECT_EQ(HowToStopBinding(Of(row.variables), PlanOn({2, 3}), row.own),
+              row.told);
   }
 }
 
