@@ -12,9 +12,10 @@ VARIABLES = ("RANK=${OMPI_COMM_WORLD_RANK-$PMI_RANK}; SIZE=${OMPI_COMM_WORLD_SIZ
              "LOCAL_RANK=${OMPI_COMM_WORLD_LOCAL_RANK-$MPI_LOCALRANKID}; ")
 
 
-# Of what the user has set for ranks, launchers and batch systems.
+# Of what the user has set for ranks, launchers and batch systems, and what a launcher has that runs
+# this process.
 _SETTINGS = ("OMP_", "KMP_", "GOMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_", "MALLOC_",
-             "LD_PRELOAD")
+             "LD_PRELOAD", "OMPI_", "PMIX_", "PRTE_")
 
 
 def environment(**variables):
