@@ -19,7 +19,7 @@ namespace hvdlite::negotiation {
 
 // A kind of operation is added here: its value and its row in kCollectives.
 // What becomes of it on the way follows from these, but for the call of the
-// data plane that carries its batches out (negotiation/engine/executor.cc).
+// data plane that carries it out (negotiation/engine/batch_collective.cc).
 
 // The values travel between ranks: append only.
 enum class Collective : uint8_t {
