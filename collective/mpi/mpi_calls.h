@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
+#include "collective/ring/point_to_point.h"
 
 namespace hvdlite::collective {
 
@@ -96,5 +97,10 @@ class BoundedMpiCalls {
   const size_t max_count_;
   const int name_of_rank_;
 };
+
+// Messages of `comm`, which it does not own, and whose errors must be returned.
+// `name_of_rank` is for errors.
+std::unique_ptr<PointToPoint> CreateMpiMessages(MPI_Comm comm,
+                                                int name_of_rank);
 
 }  // namespace hvdlite::collective

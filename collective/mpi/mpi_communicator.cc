@@ -17,7 +17,6 @@
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
 #include "collective/mpi/mpi_calls.h"
-#include "collective/mpi/mpi_messages.h"
 #include "collective/mpi/mpi_world.h"
 #include "collective/ring/allreduce_queue.h"
 #include "collective/ring/poll_pause.h"

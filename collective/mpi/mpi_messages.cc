@@ -1,5 +1,4 @@
-#include "collective/mpi/mpi_messages.h"
-
+#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
