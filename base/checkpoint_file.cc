@@ -27,7 +27,7 @@ constexpr char kMagic[8] = {'h', 'v', 'd', 'l', 'i', 't', 'e', '\n'};
 constexpr uint32_t kFormatVersion = 1;
 constexpr char kPlainArchive[4] = {'P', 'K', '\x03', '\x04'};  // a ZIP file's
 
-// What a file begins with; the content follows, and nothing else.
+// The beginning of a file. The content follows it and fills the rest.
 struct Header {
   char magic[8] = {};
   uint32_t version = 0;
@@ -66,9 +66,9 @@ absl::Status Fill(const TemporaryFile& file, const std::string& path,
   return absl::OkStatus();
 }
 
-// Gives `file` the name `path`, and what had it the name of the generation
-// before: that last, so that one of the two is whole at any moment, even if the
-// newest was damaged.
+// Renames `file` to `path`. The file that had this name becomes the previous
+// generation, and that happens last: at any moment one of the two is whole,
+// even if the newest was damaged.
 absl::Status Install(TemporaryFile& file, const std::string& path,
                      bool keep_previous) {
   const std::string previous = PreviousGeneration(path);
@@ -88,12 +88,12 @@ absl::Status Install(TemporaryFile& file, const std::string& path,
     return NotWritten(path, std::strerror(error));
   }
   if (!linked) return absl::OkStatus();
-  // Another process that saves to `path` may have taken it for left over.
+  // Another process that saves to `path` may have removed it as a leftover.
   const bool renamed =
       std::rename(second_name.c_str(), previous.c_str()) == 0 ||
       errno == ENOENT;
   const int error = errno;
-  // Nothing is renamed where both are names of one file.
+  // rename() does nothing if both names are links to one file.
   unlink(second_name.c_str());
   if (renamed && SyncFolder(path)) return absl::OkStatus();
   return NotWritten(previous, std::strerror(renamed ? errno : error));
@@ -157,7 +157,7 @@ absl::StatusOr<std::string> ReadCheckpointFile(const std::string& file) {
   const auto not_read = [&] {
     return NotRead(
         file, errno == 0
-                  ? std::string("was cut off while it was read")
+                  ? std::string("was truncated while it was read")
                   : absl::StrCat("cannot be read: ", std::strerror(errno)));
   };
 
@@ -172,23 +172,22 @@ absl::StatusOr<std::string> ReadCheckpointFile(const std::string& file) {
     offset = 0;
   } else if (std::memcmp(header.magic, kMagic,
                          std::min<uint64_t>(bytes, sizeof(kMagic))) != 0) {
-    return NotRead(file, "is no checkpoint, or its beginning is damaged");
+    return NotRead(file, "is not a checkpoint, or its header is damaged");
   } else if (bytes < sizeof(header)) {
-    return NotRead(file, "is cut off within its header");
+    return NotRead(file, "is truncated: its header is incomplete");
   } else if (header.version != kFormatVersion) {
     return NotRead(
-        file, absl::StrCat("says that it is of format version ", header.version,
-                           "; known is ", kFormatVersion));
+        file, absl::StrCat("has format version ", header.version,
+                           "; this program reads version ", kFormatVersion));
   } else if (header.content_bytes != bytes - sizeof(header)) {
     return NotRead(
-        file,
-        absl::StrCat("is damaged: it has ", bytes, " bytes, but should have ",
-                     header.content_bytes, " and ", sizeof(header)));
+        file, absl::StrCat("is damaged: it has ", bytes, " bytes instead of ",
+                           header.content_bytes, " + ", sizeof(header)));
   }
   std::string content(bytes - offset, '\0');
   if (!read_all(content.data(), content.size())) return not_read();
   if (!plain && ChecksumOf(header, content) != header.checksum) {
-    return NotRead(file, "is damaged: its checksum is not that of its content");
+    return NotRead(file, "is damaged: its checksum does not match its content");
   }
   return content;
 }

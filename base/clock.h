@@ -34,12 +34,12 @@ inline int64_t ThreadCpuNanos() {
   return int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
 }
 
-// As configurations have it: 0 means never.
+// Converts a time limit of the configuration; 0 means never.
 inline absl::Duration SecondsOrNever(double seconds) {
   return seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
 }
 
-// Stands still until told to move. Thread-safe.
+// A clock for tests that moves only when a test moves it. Thread-safe.
 class FakeClock final : public Clock {
  public:
   int64_t NowNanos() const override { return now_ns_.load(); }

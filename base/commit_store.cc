@@ -32,21 +32,21 @@ constexpr size_t kSecretBytes = 32;  // as hexadecimal digits
 constexpr uint32_t kMagic = 0x31436d43;
 constexpr uint32_t kMaxNameBytes = 4096;
 constexpr int kTimeoutSeconds = 30;
-// Memory follows what has arrived, not what is announced.
+// Memory grows with the bytes received, not with the announced size.
 constexpr size_t kStepBytes = size_t{16} << 20;
 
 enum Kind : uint32_t { kPut = 1, kGet = 2 };
 
-// Either way: this, then the name, then the content. Integers as x86 and arm64
-// have them in memory.
+// Requests and answers have the same form: this header, the name, the content.
+// Integers are little-endian, as on x86 and arm64.
 struct Header {
   uint32_t magic = kMagic;
-  uint32_t kind = 0;  // of an answer: its status code
+  uint32_t kind = 0;  // in an answer: the status code
   char secret[kSecretBytes] = {};
   uint64_t number = 0;
   uint64_t content_bytes = 0;
   uint32_t name_bytes = 0;
-  uint32_t checksum = 0;  // CRC-32 of what follows
+  uint32_t checksum = 0;  // CRC-32 of name and content
 };
 static_assert(sizeof(Header) == 64);
 
@@ -67,7 +67,7 @@ uint32_t ChecksumOf(absl::string_view name, absl::string_view content) {
 absl::Status Broken(const char* doing) {
   const bool late = errno == EAGAIN || errno == EWOULDBLOCK;
   return absl::UnavailableError(
-      late ? absl::StrCat(doing, ": nothing for ", kTimeoutSeconds, " s")
+      late ? absl::StrCat(doing, ": timed out after ", kTimeoutSeconds, " s")
            : absl::StrCat(doing, ": ", std::strerror(errno)));
 }
 
@@ -126,10 +126,10 @@ absl::Status Send(int socket, Header header, absl::string_view name,
 absl::Status RequireSecret(const Header& header, absl::string_view secret) {
   const absl::string_view given(header.secret, kSecretBytes);
   if (header.magic == kMagic && given == secret) return absl::OkStatus();
-  return absl::PermissionDeniedError("the store is of another job");
+  return absl::PermissionDeniedError("it belongs to another job");
 }
 
-// `accept` looks at the header before anything else is taken.
+// `accept` checks the header before the rest is received.
 template <typename Accept>
 absl::StatusOr<Message> Receive(int socket, const Accept& accept) {
   Message message;
@@ -144,7 +144,8 @@ absl::StatusOr<Message> Receive(int socket, const Accept& accept) {
   HVDLITE_ASSIGN_OR_RETURN(message.content,
                            ReceiveText(socket, message.header.content_bytes));
   if (ChecksumOf(message.name, message.content) != message.header.checksum) {
-    return absl::DataLossError("bytes changed on the way");
+    return absl::DataLossError(
+        "bytes changed in transit: the checksum does not match");
   }
   return message;
 }
@@ -187,8 +188,8 @@ bool IsLoopback(const sockaddr& address) {
   return IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr) != 0;
 }
 
-// At a port that is free: on the host's loopback address, else on all of the
-// same family.
+// Listens at a free port. If `own` is a loopback address, it listens there
+// only; otherwise at all addresses of the same family.
 absl::StatusOr<std::pair<Descriptor, int>> Listen(const addrinfo& own) {
   sockaddr_storage address = {};
   std::memcpy(&address, own.ai_addr, own.ai_addrlen);
@@ -203,7 +204,7 @@ absl::StatusOr<std::pair<Descriptor, int>> Listen(const addrinfo& own) {
       listen(listener.get(), 64) != 0 ||
       getsockname(listener.get(), plain, &length) != 0) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("no port to listen at: ", std::strerror(errno)));
+        absl::StrCat("cannot listen at any port: ", std::strerror(errno)));
   }
   const uint16_t port =
       own.ai_family == AF_INET
@@ -212,7 +213,7 @@ absl::StatusOr<std::pair<Descriptor, int>> Listen(const addrinfo& own) {
   return std::pair(std::move(listener), static_cast<int>(ntohs(port)));
 }
 
-// HOST:PORT/SECRET
+// HOST:PORT/SECRET.
 struct Address {
   std::string host;
   std::string port;
@@ -226,16 +227,17 @@ absl::StatusOr<Address> ParseAddress(const std::string& text) {
   if (slash == std::string::npos || colon == std::string::npos || colon == 0 ||
       text.size() - slash - 1 != kSecretBytes ||
       !absl::SimpleAtoi(text.substr(colon + 1, slash - colon - 1), &port)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kCommitStoreVariable, "=", text, " is no address of a commit store"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(kCommitStoreVariable, "=", text,
+                     " is not the address of a commit store"));
   }
   return Address{.host = text.substr(0, colon),
                  .port = absl::StrCat(port),
                  .secret = text.substr(slash + 1)};
 }
 
-// As connect(2), and goes on where a signal's handler interrupts it: Linux has
-// it wait for the connection that has been begun.
+// Like connect(2), but continues after an interrupt by a signal handler. On
+// Linux the next call waits for the connection that has begun.
 int ConnectTo(int socket, const addrinfo& to) {
   int result = 0;
   do {
@@ -271,8 +273,8 @@ absl::StatusOr<Message> Ask(const std::string& address, Kind kind,
     header.kind = kind;
     header.number = number;
     std::copy(parts.secret.begin(), parts.secret.end(), header.secret);
-    // A store that refuses answers before it has taken everything, and the
-    // rest cannot be sent.
+    // A store that refuses answers before it has received everything. The rest
+    // can then not be sent, so an answer counts more than an error of Send().
     const absl::Status sent = Send(connection.get(), header, name, content);
     absl::StatusOr<Message> answer = Receive(
         connection.get(),
@@ -296,7 +298,7 @@ absl::StatusOr<std::string> MakeSecret() {
   std::string bytes(kSecretBytes / 2, '\0');
   if (getrandom(bytes.data(), bytes.size(), 0) !=
       static_cast<ssize_t>(bytes.size())) {
-    return absl::ResourceExhaustedError("no random numbers");
+    return absl::ResourceExhaustedError("getrandom() failed");
   }
   return absl::BytesToHexString(bytes);
 }
@@ -318,7 +320,7 @@ CommitStore::CommitStore(Descriptor listener, std::string address,
     : listener_(std::move(listener)),
       address_(std::move(address)),
       secret_(std::move(secret)) {
-  // Signals to this process are its other threads' business.
+  // Signals are handled by other threads of this process.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -363,7 +365,7 @@ void CommitStore::Accept() {
         return;
       }
       EndClients(/*all=*/false);
-      poll(nullptr, 0, /*timeout=*/100);  // until others have given some back
+      poll(nullptr, 0, /*timeout=*/100);  // until some are free
       continue;
     }
     SetTimeouts(connection.get());
@@ -373,17 +375,17 @@ void CommitStore::Accept() {
         ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
           clients_.emplace_back();
         });
-    if (!has_place) continue;  // which ends the connection
+    if (!has_place) continue;  // closes the connection
     Client& client = clients_.back();
     client.connection = std::move(connection);
     try {
       client.thread = std::thread([this, &client] {
         ContainExceptions([&] { Serve(client.connection); });
         const MutexLock ending(&mutex_);
-        client.connection = Descriptor();  // one that still sends is told so
+        client.connection = Descriptor();  // also ends a client's send
         client.ended = true;
       });
-    } catch (const std::exception&) {  // no thread to be had, or no memory
+    } catch (const std::exception&) {  // no thread or no memory
       clients_.pop_back();
     }
   }
@@ -400,15 +402,15 @@ void CommitStore::Serve(const Descriptor& connection) {
     if (message.header.kind == kGet) {
       const auto found = commits_.find(message.name);
       if (found != commits_.end()) return found->second;
-      return absl::NotFoundError("there is none yet");
+      return absl::NotFoundError("it has no commit yet");
     }
     if (message.header.kind != kPut) {
-      return absl::InvalidArgumentError("there is no such request");
+      return absl::InvalidArgumentError("unknown kind of request");
     }
     std::shared_ptr<const StoredCommit>& newest = commits_[message.name];
     if (newest != nullptr && newest->number > message.header.number) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "commit ", newest->number, " is there, which is newer than ",
+          "it already has commit ", newest->number, ", which is newer than ",
           message.header.number));
     }
     if (newest == nullptr || newest->number < message.header.number) {
@@ -425,7 +427,7 @@ void CommitStore::Serve(const Descriptor& connection) {
   }
   header.kind = static_cast<uint32_t>(result.status().code());
   header.number = result.ok() ? (*result)->number : 0;
-  // A client that has gone does not hear it.
+  // The client may have gone.
   (void)Send(connection.get(), header, "",
              result.ok() ? absl::string_view((*result)->bytes)
                          : result.status().message());

@@ -1,6 +1,6 @@
-// Commits of a training, kept in memory by a process that outlives its ranks
-// (hvdliterun's), and reached from any host: what one rank puts there is there
-// when the ranks are started again, though their hosts may be lost.
+// CommitStore: keeps the commits of a training in the memory of a process that
+// outlives the ranks (hvdliterun). Ranks reach it from any host. So a commit
+// survives the loss of the host that made it.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace hvdlite::base {
 
-// Tells a rank's process the address of its job's store.
+// Holds the address of the job's store, for a rank's process.
 inline constexpr char kCommitStoreVariable[] = "HVDLITE_COMMIT_STORE";
 
 struct StoredCommit {
@@ -27,19 +27,19 @@ struct StoredCommit {
   std::string bytes;
 };
 
-// The newest commit of each name. A thread per client serves it.
+// Keeps the newest commit of each name. One thread serves each client.
 //
-// What travels is not encrypted. Who does not know the address, of which a
-// random part is a secret, can neither read nor write.
+// The traffic is not encrypted. A random part of the address is a secret:
+// without it a process can neither read nor write.
 class CommitStore {
  public:
-  // `host`: the name or address by which the ranks reach this host; with one
-  // that is its own alone (127.0.0.1, localhost, or its name where /etc/hosts
-  // gives that such an address) nobody else does. Errors:
-  // InvalidArgument where no such host is known, ResourceExhausted.
+  // `host`: the name or address by which the ranks reach this host. With a
+  // loopback address (127.0.0.1, localhost, or a name that /etc/hosts maps to
+  // one) only this host reaches the store. Errors: InvalidArgument for an
+  // unknown host, ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<CommitStore>> Start(
       const std::string& host);
-  // Ends connections, too.
+  // Closes the connections, too.
   ~CommitStore();
   CommitStore(const CommitStore&) = delete;
   CommitStore& operator=(const CommitStore&) = delete;
@@ -69,16 +69,19 @@ class CommitStore {
   std::thread accepting_;
 };
 
-// For a rank; both block. A commit whose bytes have not all arrived, or not as
-// they were sent, changes nothing; the one before stays until then. `number`:
-// larger is newer; one that is there already stays, with success. Errors:
-// FailedPrecondition if there is a newer one; PermissionDenied for a store of
-// another job; DataLoss for bytes that changed on the way; ResourceExhausted if
-// the store has no memory for them; Unavailable if it cannot be reached or does
-// not answer for 30 s; InvalidArgument for what is no address.
+// For ranks. PutCommit() and GetCommit() block. A commit that arrives
+// incomplete or changed is ignored, and the store keeps the commit before. A
+// larger `number` is newer. A commit that is already there stays, and the call
+// succeeds.
+//
+// Errors: FailedPrecondition if the store has a newer commit; PermissionDenied
+// if the store belongs to another job; DataLoss if bytes changed in transit;
+// ResourceExhausted if the store has no memory for the commit; Unavailable if
+// the store cannot be reached or does not answer for 30 s; InvalidArgument if
+// `address` is not the address of a store.
 absl::Status PutCommit(const std::string& address, const std::string& name,
                        uint64_t number, absl::string_view bytes);
-// NotFound if there is none of that name; else as above.
+// NotFound if the store has no commit of that name; other errors as above.
 absl::StatusOr<StoredCommit> GetCommit(const std::string& address,
                                        const std::string& name);
 

@@ -47,13 +47,13 @@ void CommitWriter::Run() {
     }
     absl::Status status = no_memory_;
     ContainExceptions([&] { status = place_(*commit); });
-    commit = nullptr;  // its memory, before the next one needs some
+    commit = nullptr;  // frees memory before the next one
     const MutexLock lock(&mutex_);
     if (!status.ok() && succeeded_) {
       ContainExceptions([&] {
         warn_(absl::StrCat(status.message(),
-                           "; going on, and not telling of it again until a "
-                           "commit could be written"));
+                           "; training continues; further failures are not "
+                           "logged until a commit succeeds"));
       });
     }
     succeeded_ = status.ok();

@@ -1,5 +1,4 @@
-// CommitWriter: brings a training's commits to where they are kept, in the
-// background.
+// CommitWriter: stores the commits of a training in the background.
 #pragma once
 
 #include <functional>
@@ -13,22 +12,23 @@
 
 namespace hvdlite::base {
 
-// A thread of its own writes one commit after the other. Whoever commits does
-// not wait for a place that is slow: only the newest commit waits for the one
-// that is being written, and takes the place of an older one that waits.
+// Its thread stores one commit after another. A commit does not wait for slow
+// storage: only the newest commit waits, and replaces an older one that still
+// waits.
 class CommitWriter {
  public:
-  // `place` is called by the thread, and may block. What fails is told to
-  // `warn`, once until something succeeds, and ends nothing.
+  // The thread calls `place`, which may block. `warn` receives the first
+  // failure after a success; a failure ends nothing.
   CommitWriter(std::function<absl::Status(const StoredCommit&)> place,
                std::function<void(const std::string&)> warn);
-  ~CommitWriter();  // when all is written
+  ~CommitWriter();  // waits until all commits are stored
   CommitWriter(const CommitWriter&) = delete;
   CommitWriter& operator=(const CommitWriter&) = delete;
 
   void Write(std::shared_ptr<const StoredCommit> commit);
 
-  // Until the newest commit is written. Whether it is; true if there was none.
+  // Waits until the newest commit is stored. Returns whether that succeeded;
+  // true if there was none.
   bool Wait();
 
  private:
@@ -42,7 +42,7 @@ class CommitWriter {
   CondVar changed_;
   std::shared_ptr<const StoredCommit> waiting_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool succeeded_ ABSL_GUARDED_BY(mutex_) = true;  // the last
+  bool succeeded_ ABSL_GUARDED_BY(mutex_) = true;  // the last one
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

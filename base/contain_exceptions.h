@@ -1,13 +1,13 @@
-// ContainExceptions: for threads and destructors, where an exception would end
-// the process.
+// ContainExceptions: for threads and destructors, where an exception would
+// terminate the process.
 #pragma once
 
 #include <utility>
 
 namespace hvdlite::base {
 
-// Runs `body`. An exception that leaves it (no memory, as a rule) ends here.
-// True if there was none.
+// Runs `body` and swallows its exceptions (mostly std::bad_alloc). True if
+// there was none.
 template <typename Body>
 bool ContainExceptions(Body&& body) noexcept {
   try {

@@ -14,8 +14,8 @@
 namespace hvdlite::base {
 namespace {
 
-// While it lives, a limit of the files' sizes fails this thread's writes, and
-// no signal tells of it.
+// During its life, a write of this thread beyond the file size limit fails
+// without a signal.
 class FileSizeSignalBlock {
  public:
   FileSizeSignalBlock() {
@@ -68,7 +68,7 @@ int WriteAll(int descriptor, absl::string_view data) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  // A pipe that nobody writes to would hold up its opening.
+  // open() of a pipe without a writer would block.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status = {};
   if (!file.valid() || fstat(file.get(), &status) != 0) {
@@ -76,7 +76,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   }
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot read '", path, "': it is no regular file"));
+        absl::StrCat("cannot read '", path, "': it is not a regular file"));
   }
   std::string text;
   std::array<char, size_t{64} << 10> block;

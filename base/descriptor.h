@@ -1,5 +1,5 @@
-// Descriptor: a file descriptor that is closed with its owner; pipes of them;
-// writing and reading as a whole.
+// Descriptor: a file descriptor that its owner closes. Also pipes, and
+// functions that write or read whole files.
 #pragma once
 
 #include <unistd.h>
@@ -28,7 +28,7 @@ class Descriptor {
 
   bool valid() const { return number_ >= 0; }
   int get() const { return number_; }
-  // The caller closes it.
+  // Gives up ownership: the caller closes it.
   int release() { return std::exchange(number_, -1); }
 
  private:
@@ -40,18 +40,18 @@ struct Pipe {
   Descriptor writer;
 };
 
-// Closed on exec; `flags` as for pipe2(2), such as O_NONBLOCK.
-// ResourceExhausted if there are no descriptors left.
+// Makes a pipe that is closed on exec. `flags` as for pipe2(2), such as
+// O_NONBLOCK. ResourceExhausted if no descriptors are left.
 absl::StatusOr<Pipe> MakePipe(int flags = 0);
 
-// Writes all of `data`; waits where the descriptor does not block and is full.
-// 0, or the errno of what failed, when the rest is lost; a limit of the files'
-// sizes (ulimit -f) is EFBIG, and no signal.
+// Writes all of `data`, and waits where a non-blocking descriptor is full.
+// Returns 0, or the errno of the failure; the rest of `data` is then lost. The
+// file size limit (ulimit -f) gives EFBIG and no signal.
 int WriteAll(int descriptor, absl::string_view data);
 
-// All that the regular file `path` holds. An error says what failed and why, as
-// of a folder or a device, or of a file of /proc whose process has ended after
-// it was opened.
+// Reads the whole regular file `path`. An error says what failed and why, such
+// as for a directory or a device, or for a file of /proc whose process ended
+// after it was opened.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 }  // namespace hvdlite::base

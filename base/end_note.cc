@@ -27,7 +27,8 @@ void Write(const Environment& environment, const std::string& line) {
   const std::optional<std::string> text = environment.get(kEndNoteVariable);
   int descriptor = -1;
   if (!text.has_value() || !absl::SimpleAtoi(*text, &descriptor)) return;
-  // Not some other file, in a process that has only inherited the variable.
+  // The descriptor may be another file if the process only inherited the
+  // variable.
   if (fcntl(descriptor, F_GET_SEALS) < 0) return;
   (void)!write(descriptor, line.data(), line.size());
 }
@@ -53,11 +54,11 @@ EndNote ReadEndNote(const Descriptor& note) {
     if (line == kLeft) {
       result.reason.clear();
     } else if (absl::ConsumePrefix(&line, kEnded)) {
-      // The first counts.
+      // The first reason counts.
       if (result.reason.empty()) result.reason = std::string(line);
     } else if (absl::ConsumePrefix(&line, kExit) &&
                absl::SimpleAtoi(line, &exit_code)) {
-      // All that follows does so because it exits, also that it leaves.
+      // Later lines are consequences of the exit, also kLeft.
       if (result.reason.empty()) result.exit_code = exit_code;
       break;
     }

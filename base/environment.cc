@@ -38,7 +38,7 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   return row.back();
 }
 
-// Equal for the processes in one namespace of a machine; 0 where unknown.
+// Inode of a namespace: equal for all processes in it; 0 if unknown.
 uint64_t Namespace(const char* kind) {
   struct stat space = {};
   return stat(absl::StrCat("/proc/self/ns/", kind).c_str(), &space) == 0

@@ -1,5 +1,5 @@
-// What this process finds around it: its host's name, its working directory,
-// and environment variables, which are read and set here only.
+// The host environment of this process: host name, working directory and
+// environment variables. Only this file reads and sets variables.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@
 
 namespace hvdlite::base {
 
-// Where variables come from. Tests pass a map; programs pass
-// ProcessEnvironment().
+// A source of variables. Tests pass a map; programs pass ProcessEnvironment().
 struct Environment {
   // Value of a variable, or nullopt if unset.
   std::function<std::optional<std::string>(absl::string_view name)> get;
@@ -25,40 +24,42 @@ struct Environment {
 
 Environment ProcessEnvironment();
 
-// This host's name, as its system has it.
+// This host's name, as the system gives it.
 std::string HostName();
 
-// What tells hosts of one name apart, as containers may be.
+// Distinguishes hosts of the same name, such as containers.
 struct HostIdentity {
-  // Equal where one kernel runs both processes.
+  // Equal if one kernel runs both processes.
   uint64_t machine = 0;
-  // Equal where these are also in the same namespaces of process ids and of
-  // interprocess communication, and so can share memory.
+  // Equal if both processes are also in the same PID and IPC namespaces, and
+  // can thus share memory.
   uint64_t host = 0;
 };
 
-// Of this process.
+// The identity of this process's host.
 HostIdentity IdentityOfHost();
 
-// The same file as `path`, whatever becomes of the working directory. What is
-// used later than it is given, or by another thread, is kept like this. Nothing
-// but the directory is put before a path; an empty one stays empty, and so does
-// any where there is no working directory.
+// Makes `path` absolute, so that it names the same file after a change of the
+// working directory or in another thread. Only the directory is prepended. An
+// empty path stays empty; a path stays unchanged if there is no working
+// directory.
 std::string AbsolutePath(const std::string& path);
 
-// Sets a variable of the process unless it is set already. For what another
-// library reads when it starts; not thread-safe, so before it has threads.
+// Sets a variable of the process unless it is already set, for another library
+// that reads it when it starts. Not thread-safe: call it before there are
+// threads.
 void SetDefaultVariable(const std::string& name, const std::string& value);
 Environment FakeEnvironment(
     std::vector<std::pair<std::string, std::string>> variables);
 
-// "NAME=VALUE" of every variable, for starting programs: those of `environment`
-// with `changes` in their place.
+// "NAME=VALUE" of every variable of `environment`, replaced or completed by
+// `changes`; for starting programs.
 std::vector<std::string> EnvironmentEntries(
     const Environment& environment,
     const std::vector<std::pair<std::string, std::string>>& changes = {});
 
-// Text to value; errors say what is accepted, without naming the variable.
+// Convert text to a value. Errors list what is accepted, without the variable's
+// name.
 absl::StatusOr<int64_t> ParseInteger(absl::string_view text, int64_t minimum,
                                      int64_t maximum);
 // "1048576", "64M", "64MiB", "1.5G": powers of 1024.
@@ -68,8 +69,8 @@ absl::StatusOr<double> ParseSeconds(absl::string_view text);
 // "1 0 true false yes no on off", any case.
 absl::StatusOr<bool> ParseBool(absl::string_view text);
 
-// The known name nearest to `name` by edit distance; empty when none is near
-// (more than a third of its letters differ).
+// The known name nearest to `name` by edit distance; empty if more than a third
+// of the letters differ for each.
 std::string NearestName(absl::string_view name,
                         const std::vector<std::string>& known);
 

@@ -1,4 +1,4 @@
-// FixedPoint: numbers in messages that are made while memory may be short.
+// FixedPoint: formats numbers in messages even when memory is short.
 #pragma once
 
 #include <cstdio>
@@ -6,8 +6,9 @@
 
 namespace hvdlite::base {
 
-// "12.345" for 3 digits. As absl::StrFormat("%.3f", value), but without memory
-// it throws; Abseil formats in a destructor, which ends the process then.
+// "12.345" for 3 digits, like absl::StrFormat("%.3f", value). But without
+// memory this function throws, while Abseil formats in a destructor and thus
+// terminates the process.
 inline std::string FixedPoint(double value, int digits) {
   char text[400];  // the largest double has 309 digits before the point
   const int size = std::snprintf(text, sizeof(text), "%.*f", digits, value);

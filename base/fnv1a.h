@@ -1,5 +1,5 @@
-// FNV-1a (Fowler, Noll and Vo), 64 bits: tells texts and files apart, and is
-// the same in every process and build, unlike absl::Hash.
+// FNV-1a hash (Fowler, Noll and Vo), 64 bits, to distinguish texts and files.
+// Unlike absl::Hash it is the same in every process and build.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace hvdlite::base {
 
 inline constexpr uint64_t kFnv1aOfNothing = 0xcbf29ce484222325;
 
-// Of what `so_far` is of, and `bytes` after it.
+// Hash of the bytes hashed in `so_far`, followed by `bytes`.
 constexpr uint64_t Fnv1a(absl::string_view bytes,
                          uint64_t so_far = kFnv1aOfNothing) {
   for (const char byte : bytes) {
@@ -18,6 +18,6 @@ constexpr uint64_t Fnv1a(absl::string_view bytes,
   }
   return so_far;
 }
-static_assert(Fnv1a("a") == 0xaf63dc4c8601ec8c);  // as its authors publish
+static_assert(Fnv1a("a") == 0xaf63dc4c8601ec8c);  // published by its authors
 
 }  // namespace hvdlite::base

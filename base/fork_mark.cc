@@ -7,11 +7,11 @@
 namespace hvdlite::base {
 namespace {
 
-// Between the start of the program and this process.
+// Number of forks between the program's start and this process.
 constinit std::atomic<uint64_t> forks = 0;
 
-// When the program or the library is loaded. A handler can only be refused
-// where there is no memory.
+// Registered when the program or the library is loaded. This fails only without
+// memory.
 [[maybe_unused]] const int counts_forks = pthread_atfork(
     nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
 

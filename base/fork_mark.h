@@ -5,26 +5,26 @@
 
 namespace hvdlite::base {
 
-// A process that fork() made has the memory of its parent, but none of its
-// threads: what they had locked stays locked for ever, and what they were to do
-// is never done. What belongs to the parent's threads or peers therefore keeps
-// a mark, and is neither used nor destroyed in a process where that is
-// forked(). Costs an atomic load. posix_spawn() and system() fork nothing in this sense.
+// A forked process has the memory of its parent but none of its threads. Their
+// locks stay locked for ever, and their work is never done. So an object that
+// depends on threads or peers of the parent keeps a mark. A process in which
+// the mark is forked() neither uses nor destroys the object. Costs an atomic
+// load. posix_spawn() and system() do not count as forks.
 class ForkMark {
  public:
-  // Of this process.
+  // Marks this process.
   ForkMark();
 
-  // Whether this process was forked, directly or not, from the one that made
-  // the mark, after that.
+  // Whether this process was forked, directly or indirectly, from the marking
+  // process after the mark was made.
   bool forked() const;
 
  private:
   uint64_t forks_;
 };
 
-// Deleter of std::unique_ptr and std::shared_ptr that leaves the object as it
-// is, for ever, in a process that was forked after the deleter was made.
+// Deleter for std::unique_ptr and std::shared_ptr that never deletes the object
+// in a process that was forked after the deleter was made.
 template <typename T>
 class DeleteUnlessForked {
  public:

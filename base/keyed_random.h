@@ -1,4 +1,4 @@
-// Random numbers that depend on nothing but a key.
+// Random numbers that depend only on a key.
 #pragma once
 
 #include <cmath>
@@ -8,10 +8,10 @@
 
 namespace hvdlite::base {
 
-// A stream of random numbers determined by its key alone, such as {seed, epoch,
-// sample}: the same on every rank, machine and standard library, and cheap to
-// start anew for every sample. SplitMix64 (Steele, Lea and Flood, "Fast
-// Splittable Pseudorandom Number Generators", OOPSLA 2014).
+// A stream of random numbers determined by its key, such as {seed, epoch,
+// sample}. It is the same on every rank, machine and standard library, and is
+// cheap enough to start one per sample. SplitMix64 (Steele, Lea and Flood,
+// "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
 class KeyedRandom {
  public:
   KeyedRandom(std::initializer_list<uint64_t> key) {

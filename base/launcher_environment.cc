@@ -29,7 +29,7 @@ const std::vector<LauncherVariables>& AllLauncherVariables() {
        .size = "",
        .local_rank = "PALS_LOCAL_RANKID",
        .local_size = "PALS_LOCAL_SIZE"},
-      // And whatever else starts processes by PMIx, as to their ranks.
+      // Also any launcher that uses PMIx, as far as ranks are concerned.
       {.launcher = "Fujitsu's MPI",
        .rank = "PMIX_RANK",
        .size = "",

@@ -1,6 +1,6 @@
-// What MPI launchers tell the processes that they start, by variables: the one
-// table of their names. Before MPI runs, or where there is none, nothing else
-// tells.
+// The variables by which MPI launchers describe a process that they start: the
+// only table of their names. Before MPI runs, or without MPI, there is no other
+// source.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace hvdlite::base {
 
-// How often hvdliterun has started the job before; unset where it does not
-// start jobs again.
+// How often hvdliterun has restarted the job; unset if it does not restart
+// jobs.
 inline constexpr char kRestartsVariable[] = "HVDLITE_RESTARTS";
 
-// When hvdliterun first started the job, in seconds since 1970; unset where it
-// neither starts jobs again nor has them go on in place.
+// When hvdliterun first started the job, in seconds since 1970; unset if it
+// neither restarts the job nor continues it in place.
 inline constexpr char kJobStartVariable[] = "HVDLITE_JOB_START";
 
-// With how many ranks hvdliterun's job goes on in place at least; unset: 1.
+// Minimum number of ranks with which the job continues in place; unset: 1.
 inline constexpr char kMinRanksVariable[] = "HVDLITE_MIN_RANKS";
 
-// Which stream of a rank hvdliterun's launcher passes on to a terminal
+// The stream of a rank that hvdliterun's launcher forwards to a terminal
 // (support::StreamIdentity); unset: none.
 inline constexpr char kTerminalVariable[] = "HVDLITE_TERMINAL_STREAM";
 
-// The variables of one launcher; "" for what it does not tell.
+// The variables of one launcher; "" for what it does not provide.
 struct LauncherVariables {
   absl::string_view launcher;  // "Open MPI"
   absl::string_view rank;
@@ -37,24 +37,24 @@ struct LauncherVariables {
   absl::string_view local_size;  // ranks of its host
 };
 
-// A launcher may have been started by another, whose variables its processes
-// inherit: those of the inner one come first (mpirun in a SLURM task).
+// Launchers may nest, as mpirun in a SLURM task, and processes inherit the
+// outer launcher's variables. The inner launcher comes first in this list.
 const std::vector<LauncherVariables>& AllLauncherVariables();
 
 // Whether a launcher has started this process.
 bool IsLaunched(const Environment& environment);
 
-// Whether no launcher says that this process is another than its first.
+// Whether no launcher says that this process is not its first.
 bool IsFirstOfLauncher(const Environment& environment);
 
-// The rank of this process, if a launcher tells it: where several do, the
-// innermost.
+// The rank of this process if a launcher provides it; of several launchers, the
+// innermost counts.
 std::optional<int64_t> RankOfLauncher(const Environment& environment);
 
-// What a launcher says that it has started, if that is more than one process.
+// The number of processes that a launcher says it started, if more than one.
 struct PromisedRanks {
   int64_t count = 0;
-  std::string variable;  // that says so
+  std::string variable;  // the launcher's variable
 };
 std::optional<PromisedRanks> SeveralRanksPromised(
     const Environment& environment);

@@ -18,8 +18,8 @@ constexpr Severity kSeverities[] = {Severity::kDebug, Severity::kInfo,
                                     Severity::kOff};
 
 void WriteToStderr(absl::string_view line) {
-  // One write(2): the kernel does not split it among the writers of a pipe up
-  // to PIPE_BUF, and a launcher forwards it whole.
+  // One write(2): the kernel keeps writes up to PIPE_BUF to a pipe together, so
+  // a launcher forwards the line as a whole.
   while (!line.empty()) {
     const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
     if (written <= 0) return;
@@ -27,8 +27,8 @@ void WriteToStderr(absl::string_view line) {
   }
 }
 
-// "2026-11-25 02:31:54.123". By the C library: ThreadSanitizer knows its locks,
-// and not those of Abseil's time zones.
+// "2026-11-25 02:31:54.123", by the C library: ThreadSanitizer knows its locks,
+// but not those of Abseil's time zones.
 std::string LocalTime(absl::Time time) {
   const timespec since_epoch = absl::ToTimespec(time);
   tm local = {};

@@ -1,6 +1,6 @@
-// Log lines on stderr, one write each, so that lines of several ranks never
-// mix. hvdlite's and hvdliterun's are of one form, so that a job's can be
-// sorted by time, and searched by host, rank and severity.
+// Log lines on stderr. Each is one write, so lines of several ranks never mix.
+// hvdlite and hvdliterun use one format, so that the lines of a job can be
+// sorted by time and searched by host, rank and severity.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace hvdlite::base {
 
 enum class Severity { kDebug, kInfo, kWarning, kError, kOff };
 
-// "debug", "info", "warning", "error", "off"; anything else is an error that
-// lists them.
+// Parses "debug", "info", "warning", "error" or "off". The error for another
+// text lists them.
 absl::StatusOr<Severity> ParseSeverity(absl::string_view text);
 absl::string_view SeverityName(Severity severity);
 
-// The process that lines are from.
+// The process that writes the lines.
 struct LogOrigin {
   std::string host;
-  int rank = -1;  // < 0: not known yet, or none; left out
+  int rank = -1;  // < 0: unknown or none, left out
   int64_t pid = 0;
   std::string program = "hvdlite";
 };
@@ -36,16 +36,16 @@ LogOrigin OriginHere(int rank, std::string program = "hvdlite");
 //
 //   [2026-11-25 02:31:54.123 n01 rank 3 pid 4711 hvdlite warning] text
 //
-// for every message at or above `minimum`, with the local time; further lines
-// of a message have nothing before them. Passed down by pointer to whoever has
-// something to say; there is no global logger. Thread-safe: immutable but for
-// sink and clock, which must be thread-safe themselves.
+// for every message at or above `minimum`, with the local time. Further lines
+// of a message have no prefix. Loggers are passed by pointer; there is no
+// global logger. Thread-safe: immutable except for sink and clock, which must
+// be thread-safe themselves.
 class Logger {
  public:
   using Sink = std::function<void(absl::string_view line)>;
   using WallClock = std::function<absl::Time()>;
 
-  // Of this process. An empty `sink` means stderr.
+  // Logs for this process. An empty `sink` means stderr.
   Logger(Severity minimum, int rank, Sink sink = {});
   Logger(Severity minimum, LogOrigin origin, Sink sink = {},
          WallClock now = absl::Now);

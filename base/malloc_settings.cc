@@ -17,12 +17,12 @@ namespace {
 constexpr absl::string_view kVariables[] = {
     "MALLOC_MMAP_MAX_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_",
     "MALLOC_TOP_PAD_"};
-// The same in GLIBC_TUNABLES, which has other things, too.
+// The same settings in GLIBC_TUNABLES.
 constexpr absl::string_view kTunables[] = {
     "glibc.malloc.mmap_max", "glibc.malloc.mmap_threshold",
     "glibc.malloc.trim_threshold", "glibc.malloc.top_pad"};
 
-// Where the library or program that has the function was loaded; null if none.
+// Load address of the library or program that defines `function`; null if none.
 const void* ObjectWith(const char* function) {
   Dl_info info = {};
   const void* const address = dlsym(RTLD_DEFAULT, function);
@@ -68,13 +68,13 @@ std::string TuneMalloc(absl::string_view setting,
   const std::string reason =
       WhyMallocIsKept(setting, MallocIsGlibc(), environment);
   if (!reason.empty()) {
-    return absl::StrCat("malloc's settings are left as they are: ", reason);
+    return absl::StrCat("malloc's settings are unchanged: ", reason);
   }
   if (!KeepFreedMemory()) {
-    return "malloc refused to keep the memory that is freed";
+    return "malloc cannot be configured to keep freed memory";
   }
-  return "malloc keeps the memory that is freed, so that it is not faulted in "
-         "again in every step; HVDLITE_MALLOC=keep leaves malloc as it is";
+  return "malloc keeps freed memory, which avoids page faults in every step; "
+         "HVDLITE_MALLOC=keep turns this off";
 }
 
 }  // namespace hvdlite::base

@@ -1,7 +1,6 @@
-// What malloc does with memory that is freed. glibc's gives large blocks, and
-// what is free at the heap's end, back to the system; a training step frees and
-// allocates the same hundreds of megabytes again, and the kernel clears every
-// page of them anew.
+// Makes malloc keep freed memory. glibc returns large blocks and the free end
+// of the heap to the system. A training step frees and allocates the same
+// hundreds of megabytes again, and the kernel must clear each page again.
 #pragma once
 
 #include <string>
@@ -11,21 +10,21 @@
 
 namespace hvdlite::base {
 
-// Why malloc is left as it is: `setting` (Config::malloc) is "keep", the
-// process has another malloc than glibc's, or a variable of the environment has
-// chosen when memory goes back to the system. Empty: it is to be tuned.
+// Why malloc stays unchanged: `setting` (Config::malloc) is "keep", malloc is
+// not glibc's, or an environment variable configures when memory returns to the
+// system. Empty: it should be tuned.
 std::string WhyMallocIsKept(absl::string_view setting, bool is_glibc,
                             const Environment& environment);
 
-// Whether malloc() is that of glibc: no other one is linked or preloaded.
+// Whether malloc() is glibc's: no other one is linked or preloaded.
 bool MallocIsGlibc();
 
-// Makes glibc's malloc keep all memory that is freed, as MALLOC_MMAP_MAX_=0 and
-// MALLOC_TRIM_THRESHOLD_=-1 do: for the whole process, until it ends. False
-// where malloc refuses.
+// Makes glibc's malloc keep all freed memory until the process ends, like
+// MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_=-1. False if malloc refuses.
 bool KeepFreedMemory();
 
-// Does so unless WhyMallocIsKept() has a reason. What was done, for the log.
+// Calls KeepFreedMemory() unless WhyMallocIsKept() gives a reason. Returns a
+// text for the log.
 std::string TuneMalloc(absl::string_view setting,
                        const Environment& environment);
 

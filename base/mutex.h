@@ -1,9 +1,9 @@
 // Mutex, MutexLock, CondVar: the standard ones with Clang's thread-safety
 // annotations.
 //
-// Why not absl::Mutex: the Abseil that distributions ship is compiled without
-// ThreadSanitizer, which then does not see its locks and reports races that are
-// none. std::mutex is intercepted.
+// Why not absl::Mutex: distributions compile Abseil without ThreadSanitizer,
+// which then does not see Abseil's locks and reports false races. std::mutex is
+// intercepted.
 #pragma once
 
 #include <algorithm>

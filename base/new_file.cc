@@ -26,26 +26,25 @@ std::filesystem::path FolderOf(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// What the names of this host's temporary files for `path` begin with; then
-// come the process's id and more. Who writes to one holds its lock.
+// Prefix of this host's temporary files for `path`. The process id and more
+// follow. The writer of such a file holds its lock.
 std::string TemporaryPrefix(const std::string& path) {
   return absl::StrCat(path, ".tmp.", HostName(), ".");
 }
 
-// Removes the temporary file if nobody writes to it any more. Where the file
-// system has no locks, its process must be gone.
+// Removes the temporary file if it has no writer any more. Where the file
+// system has no locks, its process must have ended.
 void RemoveIfLeftOver(const std::string& file, absl::string_view owner) {
   int process = 0;
   if (!absl::SimpleAtoi(owner.substr(0, owner.find('.')), &process)) return;
-  // Locked until its name is gone: a writer that has just made it takes
-  // another.
+  // The lock is held until the name is gone. A new writer of this name notices
+  // the lock and takes another name.
   const Descriptor descriptor(open(file.c_str(), O_RDWR | O_CLOEXEC));
   if (!descriptor.valid()) return;
   const bool left_over =
       flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0 ||
       (errno != EWOULDBLOCK && kill(process, 0) != 0 && errno == ESRCH);
-  // Since it was opened, its writer may have finished it and begun the next
-  // one.
+  // Its writer may have finished and begun a new file since it was opened.
   struct stat opened = {};
   struct stat named = {};
   if (left_over && fstat(descriptor.get(), &opened) == 0 &&
@@ -68,7 +67,7 @@ void RemoveLeftOvers(const std::string& path) {
   }
 }
 
-// The descriptor of this process that `path` stands for; -1: none.
+// The descriptor of this process that `path` names; -1: none.
 int DescriptorNamed(absl::string_view path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -123,7 +122,8 @@ TemporaryFile::TemporaryFile(const std::string& path) {
     const bool locked = flock(descriptor_.get(), LOCK_EX | LOCK_NB) == 0 ||
                         errno != EWOULDBLOCK;
     struct stat file = {};
-    // Until it was locked, another process could take it for left over.
+    // Before it was locked, another process could have removed it as a
+    // leftover.
     if (locked && fstat(descriptor_.get(), &file) == 0 && file.st_nlink > 0) {
       return;
     }

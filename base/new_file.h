@@ -1,4 +1,4 @@
-// Files that appear under their names once they are complete.
+// Files that appear under their names only when they are complete.
 #pragma once
 
 #include <memory>
@@ -12,22 +12,22 @@
 
 namespace hvdlite::base {
 
-// Whether what is written to `path` goes past any file: "-", which stands for
-// standard output, /dev/stdout, /dev/stderr, /dev/fd/N, or a pipe or character
-// device that exists, such as /dev/null.
+// Whether writing to `path` creates no file: "-" (standard output),
+// /dev/stdout, /dev/stderr, /dev/fd/N, or an existing pipe or character device
+// such as /dev/null.
 bool IsStream(const std::string& path);
 
-// Whether both paths name one file, through whatever links; of a file that does
-// not exist yet, by its path.
+// Whether both paths name one file, through links of any kind. Files that do
+// not exist yet are compared by their paths.
 bool IsSameFile(const std::string& a, const std::string& b);
 
-// Makes the names of files beside `path` reach the disk. False with errno set.
-// Some network file systems cannot; that is no error.
+// Makes the names in the directory of `path` reach the disk. False with errno
+// set. Some network file systems cannot do this; that is not an error.
 bool SyncFolder(const std::string& path);
 
-// A file beside `path`, of a name that no other process or thread uses; removed
-// with its owner unless that gave it another name. Making one removes those
-// that ended processes of this host have left beside `path`.
+// A temporary file beside `path` with a name that no other process or thread
+// uses. The destructor removes it unless it was renamed. The constructor also
+// removes the files that ended processes of this host left beside `path`.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& path);
@@ -35,7 +35,7 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  bool valid() const { return descriptor_.valid(); }  // else errno is set
+  bool valid() const { return descriptor_.valid(); }  // if false, errno is set
   const std::string& name() const { return name_; }
   int descriptor() const { return descriptor_.get(); }
 
@@ -48,19 +48,18 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-// What a program writes to `path`: a stream, or a file that takes its name, and
-// the place of the one that had it, with Commit(). Errors name `path` and the
-// reason.
+// The output of a program to `path`: a stream, or a new file that replaces
+// `path` with Commit(). Errors name `path` and the reason.
 class NewFile {
  public:
-  // InvalidArgument if `path` is a directory or another thing that is no file;
-  // else an error if no file can be made there.
+  // InvalidArgument if `path` exists and is not a file; otherwise an error if
+  // no file can be created there.
   static absl::StatusOr<NewFile> Open(const std::string& path);
 
   absl::Status Write(absl::string_view bytes);
   // The descriptor that Write() writes to.
   int descriptor() const;
-  // The bytes and the name have reached the disk when it returns. Without it
+  // Bytes and name have reached the disk when it returns. Without this call
   // there is no new file.
   absl::Status Commit();
 
@@ -73,8 +72,8 @@ class NewFile {
   absl::Status Outcome(int error) const;
 
   std::string path_;
-  Descriptor stream_;                    // or else
-  std::unique_ptr<TemporaryFile> file_;  // none once it is committed
+  Descriptor stream_;                    // one of the two is set
+  std::unique_ptr<TemporaryFile> file_;  // none after Commit()
 };
 
 }  // namespace hvdlite::base

@@ -64,14 +64,14 @@ absl::Status CheckChoice(const Option& option, const std::string& value) {
     if (choice == value) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", value, "' is none of ", option.choices));
+      absl::StrCat("'", value, "' is not one of ", option.choices));
 }
 
 absl::Status CheckCpu(const std::string& value) {
   if (value == "auto" || value == "none") return absl::OkStatus();
   if (base::ParseInteger(value, 0, kMaxCpu).ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "'", value, "' is none of auto, none and the number of a CPU"));
+      "'", value, "' is not auto, none or the number of a CPU"));
 }
 
 std::string& StringOf(const Option& option, Config& config) {
@@ -102,7 +102,7 @@ absl::Status CheckValue(const Option& option, const Config& config) {
   return absl::OkStatus();
 }
 
-// Parses `text` into the option's field. Errors say what is accepted.
+// Parses `text` into the option's field. Errors list the accepted values.
 absl::Status Assign(const Option& option, const std::string& text,
                     Config& config) {
   switch (option.kind) {
@@ -165,7 +165,7 @@ std::string Accepted(const Option& option) {
   return "";
 }
 
-// What to say about variables that look like ours and are not.
+// Warnings about variables that begin with HVDLITE_ and are not known.
 std::vector<std::string> UnknownVariables(
     const base::Environment& environment) {
   std::vector<std::string> known = {kStrict,
@@ -179,7 +179,7 @@ std::vector<std::string> UnknownVariables(
   for (const Option& option : Options()) known.push_back(VariableName(option));
   std::vector<std::string> complaints;
   for (const std::string& name : environment.names()) {
-    // HVDLITE_UCX_TLS and the like are UCX's, for the control channel alone.
+    // HVDLITE_UCX_TLS and the like configure UCX for the control channel.
     if (!absl::StartsWith(name, kPrefix) ||
         absl::StartsWith(name, absl::StrCat(kPrefix, "UCX_")) ||
         absl::c_linear_search(known, name)) {
@@ -237,7 +237,7 @@ absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text) {
        !absl::SimpleAtoi(ends.back(), &steps.second)) ||
       steps.first < 1 || steps.second < steps.first) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", text, "' are no steps, such as 100-110, 100- or 100"));
+        "'", text, "' is not a range of steps, such as 100-110, 100- or 100"));
   }
   return steps;
 }
@@ -274,8 +274,8 @@ absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes) {
     if (!absl::SimpleAtoi(word, &node_size) || node_size < 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("virtual nodes '", sizes, "': '", word,
-                       "' is no number of ranks; sizes of nodes are expected, "
-                       "such as 2,1"));
+                       "' is not a number of ranks; give sizes of nodes, such "
+                       "as 2,1"));
     }
     node_sizes.push_back(node_size);
   }

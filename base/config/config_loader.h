@@ -14,22 +14,22 @@
 
 namespace hvdlite {
 
-// Config::from_env() for any environment, with paths as they are there.
-// InvalidArgument names variable, value and what is accepted.
+// Config::from_env() for any environment. Paths stay as they are given.
+// InvalidArgument names the variable, its value and what is accepted.
 absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
 
 // Checks values that a program may have assigned. InvalidArgument names the
 // option, its value and what is accepted.
 absl::Status ValidateConfig(const Config& config);
 
-// The same with absolute paths.
+// The same configuration with absolute paths.
 Config WithAbsolutePaths(Config config);
 
-// First and last of Config::timeline_steps; all where `text` is empty.
+// First and last step of Config::timeline_steps; all steps if `text` is empty.
 // InvalidArgument.
 absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text);
 
-// Sizes of Config::virtual_nodes, "2,1"; empty for an empty text.
+// Sizes of Config::virtual_nodes, such as "2,1"; empty if the text is empty.
 // InvalidArgument.
 absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes);
 
@@ -38,15 +38,15 @@ struct ConfigValue {
   std::string text;        // canonical: equal values have equal texts
   std::string source;      // "default", "HVDLITE_CHUNK_BYTES", "program"
   bool same_on_all_ranks;  // whether the ranks have to agree
-  // On this: of a path its last part, since ranks may have working directories
-  // of their own; otherwise the text.
+  // The text that ranks compare. For a path it is the last component, since
+  // ranks may have different working directories.
   std::string to_agree_on;
 };
 
 // All values, in a fixed order.
 std::vector<ConfigValue> ConfigValues(const Config& config);
 
-// An option as a tool's command line needs it.
+// An option as the command line of a tool needs it.
 struct ConfigOption {
   std::string name;      // "chunk_bytes"
   std::string variable;  // "HVDLITE_CHUNK_BYTES"

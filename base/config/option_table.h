@@ -1,4 +1,4 @@
-// The table of options: the one definition of each.
+// The table of options: each option is defined here only.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hvdlite {
 
-// How the text of a value is read.
+// How the text of a value is parsed.
 enum class OptionKind {
   kBytes,
   kInteger,
@@ -27,19 +27,19 @@ enum class OptionKind {
 using OptionField = std::variant<int64_t Config::*, double Config::*,
                                  bool Config::*, std::string Config::*>;
 
-// Of Config::tree_arity.
+// Maximum of Config::tree_arity.
 inline constexpr int kMaxTreeArity = 31;
 
-// The variable's name follows from `name`. config.h says what an option means,
-// with its default: `help` is the first sentence of that (config_table_test
-// compares them, and makes the table of docs/configuration.md).
+// The variable's name is made from `name`. config.h documents each option and
+// its default. `help` is the first sentence of that comment; config_table_test
+// compares them and generates the table of docs/configuration.md.
 struct Option {
   const char* name;
   OptionField field;
   OptionKind kind;
-  int64_t minimum = 0;  // of bytes and integers
+  int64_t minimum = 0;  // for bytes and integers
   int64_t maximum = std::numeric_limits<int64_t>::max();
-  const char* choices = "";  // of a choice, separated by ", "
+  const char* choices = "";  // for a choice, separated by ", "
   bool same_on_all_ranks = true;
   const char* help;
 };
