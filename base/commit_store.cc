@@ -409,9 +409,9 @@ void CommitStore::Serve(const Descriptor& connection) {
     }
     std::shared_ptr<const StoredCommit>& newest = commits_[message.name];
     if (newest != nullptr && newest->number > message.header.number) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "it already has commit ", newest->number, ", which is newer than ",
-          message.header.number));
+      return absl::FailedPreconditionError(
+          absl::StrCat("it already has commit ", newest->number,
+                       ", which is newer than ", message.header.number));
     }
     if (newest == nullptr || newest->number < message.header.number) {
       newest = std::make_shared<const StoredCommit>(

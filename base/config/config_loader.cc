@@ -70,8 +70,8 @@ absl::Status CheckChoice(const Option& option, const std::string& value) {
 absl::Status CheckCpu(const std::string& value) {
   if (value == "auto" || value == "none") return absl::OkStatus();
   if (base::ParseInteger(value, 0, kMaxCpu).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", value, "' is not auto, none or the number of a CPU"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", value, "' is not auto, none or the number of a CPU"));
 }
 
 std::string& StringOf(const Option& option, Config& config) {

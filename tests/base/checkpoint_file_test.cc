@@ -25,19 +25,19 @@
 
 namespace {
 
-// The calls of the C library below, which this program defines anew, are
-// counted here; the one of number `trouble_at` fails or ends the process.
+// The C library functions that this program replaces are counted here. Call
+// number `trouble_at` fails or ends the process.
 struct DiskCalls {
   enum Trouble { kNone, kFails, kEnds, kWritesHalfAndEnds };
   Trouble trouble = kNone;
   int trouble_at = 0;
   bool has_hard_links = true;
   int made = 0;
-  std::string names = "";  // of those made, a letter each
+  std::string names = "";  // one letter per call
 };
 DiskCalls disk;
 
-// Whether the call is to fail.
+// Whether this call must fail.
 bool Fails(char name, int descriptor = -1, const void* data = nullptr,
            size_t size = 0) {
   disk.names += name;
@@ -95,7 +95,7 @@ std::string FileBytes(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Anew: some file systems flush a file that is written over.
+// Replaced, too: some file systems flush a file that is overwritten.
 void WriteBytes(const std::string& file, const std::string& bytes) {
   std::filesystem::remove(file);
   std::ofstream(file, std::ios::binary) << bytes;
@@ -116,7 +116,7 @@ class CheckpointFileTest : public ::testing::Test {
     return WriteCheckpointFile(path_, content, /*keep_previous=*/true);
   }
 
-  // `trouble` comes at the call of that number.
+  // `trouble` happens at this call.
   absl::Status WriteWith(DiskCalls::Trouble trouble, int call,
                          const std::string& content) {
     disk.made = 0;
@@ -126,7 +126,7 @@ class CheckpointFileTest : public ::testing::Test {
     return Write(content);
   }
 
-  // What a program that falls back to the generation before gets.
+  // What a program reads that falls back to the previous generation.
   std::string Newest() {
     for (const std::string& file : {path_, PreviousGeneration(path_)}) {
       const auto content = ReadCheckpointFile(file);
@@ -139,7 +139,7 @@ class CheckpointFileTest : public ::testing::Test {
     return content.ok() ? *content : std::string(content.status().message());
   }
 
-  // The names in the folder.
+  // The names in the directory.
   std::set<std::string> Files() {
     std::set<std::string> names;
     for (const auto& file :
@@ -149,7 +149,7 @@ class CheckpointFileTest : public ::testing::Test {
     return names;
   }
 
-  // In a process of its own; returns its exit code, or its signal as -N.
+  // Runs in a child process; returns its exit code, or its signal as -N.
   template <typename Action>
   int InChild(Action action) {
     const pid_t child = fork();
@@ -180,7 +180,7 @@ TEST_F(CheckpointFileTest, HoldsTheNewestAndTheOneBefore) {
   EXPECT_THAT(Files(), ElementsAre("c.pt", "c.pt.previous"));
 }
 
-TEST_F(CheckpointFileTest, KeepsNoPreviousUnlessAskedTo) {
+TEST_F(CheckpointFileTest, KeepsNoPreviousByDefault) {
   for (const std::string& content : {first_, second_}) {
     ASSERT_TRUE(WriteCheckpointFile(path_, content, false).ok());
   }
@@ -188,15 +188,16 @@ TEST_F(CheckpointFileTest, KeepsNoPreviousUnlessAskedTo) {
   EXPECT_THAT(Files(), ElementsAre("c.pt"));
 }
 
-TEST_F(CheckpointFileTest, FileAndFolderAreSyncedAroundTheirNames) {
+TEST_F(CheckpointFileTest, FileAndDirectoryAreSynced) {
   ASSERT_TRUE(Write(first_).ok());
   disk = {};
   ASSERT_TRUE(Write(second_).ok());
-  // Content before its name, the new name before the old content's.
+  // The content is synced before its name, and the new name before the old
+  // content gets its name.
   EXPECT_EQ(disk.names, "wwslrsrs");
 }
 
-TEST_F(CheckpointFileTest, EveryFlippedBitIsFoundAndNamed) {
+TEST_F(CheckpointFileTest, EveryFlippedBitIsReported) {
   ASSERT_TRUE(Write(first_).ok());
   const std::string whole = FileBytes(path_);
   for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
@@ -210,7 +211,7 @@ TEST_F(CheckpointFileTest, EveryFlippedBitIsFoundAndNamed) {
   }
 }
 
-TEST_F(CheckpointFileTest, EveryTruncationAndAdditionIsFoundAndNamed) {
+TEST_F(CheckpointFileTest, EveryTruncationAndAdditionIsReported) {
   ASSERT_TRUE(Write(first_).ok());
   const std::string whole = FileBytes(path_);
   for (size_t size = 0; size < whole.size() + 3; ++size) {
@@ -223,8 +224,8 @@ TEST_F(CheckpointFileTest, EveryTruncationAndAdditionIsFoundAndNamed) {
   }
 }
 
-TEST_F(CheckpointFileTest, MixturesOfTwoFilesAreFound) {
-  // As a file system may leave them that has lost blocks.
+TEST_F(CheckpointFileTest, MixedBlocksOfTwoFilesAreReported) {
+  // A file system that has lost blocks may leave such files.
   const std::string a(40'000, 'a');
   const std::string b(40'000, 'b');
   ASSERT_TRUE(Write(a).ok());
@@ -242,12 +243,12 @@ TEST_F(CheckpointFileTest, MixturesOfTwoFilesAreFound) {
   }
 }
 
-TEST_F(CheckpointFileTest, ErrorsSayWhatIsWrong) {
+TEST_F(CheckpointFileTest, ErrorsNameFileAndReason) {
   EXPECT_EQ(ReadCheckpointFile(path_).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_THAT(At(path_), AllOf(HasSubstr(path_), HasSubstr("No such file")));
   std::ofstream(path_) << "notes, longer than a header of a checkpoint";
-  EXPECT_THAT(At(path_), HasSubstr("is no checkpoint"));
+  EXPECT_THAT(At(path_), HasSubstr("is not a checkpoint"));
   std::ofstream(path_).flush();
   EXPECT_THAT(At(path_), HasSubstr("is empty"));
   EXPECT_THAT(At(directory_.path()), HasSubstr("is not a regular file"));
@@ -257,7 +258,7 @@ TEST_F(CheckpointFileTest, ErrorsSayWhatIsWrong) {
               AllOf(HasSubstr("/nonexistent/c.pt"), HasSubstr("No such file")));
 }
 
-TEST_F(CheckpointFileTest, OneBeforeOutlivesASaveThatEndsBesideADamagedOne) {
+TEST_F(CheckpointFileTest, PreviousSurvivesAnInterruptedSaveOverADamagedFile) {
   int call = 0;
   for (int exit_code = 3; exit_code != 0; ++call) {
     ASSERT_TRUE(Write(first_).ok());
@@ -270,20 +271,20 @@ TEST_F(CheckpointFileTest, OneBeforeOutlivesASaveThatEndsBesideADamagedOne) {
   EXPECT_GT(call, 6);
 }
 
-TEST_F(CheckpointFileTest, PlainArchivesOfTheFirstReleaseAreReadAsTheyAre) {
+TEST_F(CheckpointFileTest, PlainArchivesOfTheFirstReleaseAreReadUnchecked) {
   const std::string archive = "PK\x03\x04 and so on";
   std::ofstream(path_) << archive;
   EXPECT_EQ(At(path_), archive);
 }
 
-// What can happen to a save, at each of the calls that it makes.
+// Faults at each call that a save makes.
 class TroubleTest : public CheckpointFileTest,
                     public ::testing::WithParamInterface<bool> {
  protected:
   TroubleTest() { disk.has_hard_links = GetParam(); }
 };
 
-TEST_P(TroubleTest, ProcessThatEndsAtAnyPointLosesNothingForGood) {
+TEST_P(TroubleTest, ProcessThatEndsAtAnyCallLosesNothing) {
   for (const auto trouble : {DiskCalls::kEnds, DiskCalls::kWritesHalfAndEnds}) {
     int call = 0;
     for (int exit_code = 3; exit_code != 0; ++call) {
@@ -291,7 +292,7 @@ TEST_P(TroubleTest, ProcessThatEndsAtAnyPointLosesNothingForGood) {
       ASSERT_TRUE(Write(second_).ok());
       exit_code = InChild([&] { return WriteWith(trouble, call, third_); });
       EXPECT_THAT(Newest(), AnyOf(second_, third_)) << call;
-      // The next save takes away what the dead one has left.
+      // The next save removes what the dead process left.
       ASSERT_TRUE(Write(first_).ok());
       EXPECT_EQ(At(path_), first_);
       EXPECT_THAT(Files(), ElementsAre("c.pt", "c.pt.previous")) << call;
@@ -301,7 +302,7 @@ TEST_P(TroubleTest, ProcessThatEndsAtAnyPointLosesNothingForGood) {
   }
 }
 
-TEST_P(TroubleTest, CallThatFailsIsAnErrorThatLeavesAllAsItWas) {
+TEST_P(TroubleTest, FailingCallIsAnErrorAndChangesNothing) {
   int call = 0;
   for (bool has_failed = true; has_failed; ++call) {
     ASSERT_TRUE(Write(first_).ok());
@@ -311,7 +312,7 @@ TEST_P(TroubleTest, CallThatFailsIsAnErrorThatLeavesAllAsItWas) {
     const char failed =
         has_failed ? disk.names[static_cast<size_t>(call)] : 'l';
     disk.trouble = DiskCalls::kNone;
-    // A file system without hard links is no reason not to save.
+    // Saving also works on a file system without hard links.
     EXPECT_EQ(status.ok(), failed == 'l') << call;
     if (!status.ok()) {
       EXPECT_THAT(std::string(status.message()),
@@ -333,7 +334,7 @@ INSTANTIATE_TEST_SUITE_P(OnFileSystems, TroubleTest, ::testing::Bool(),
                                              : "WithoutHardLinks";
                          });
 
-TEST_F(CheckpointFileTest, LimitOfTheFileSizeIsAnErrorAndNoSignal) {
+TEST_F(CheckpointFileTest, FileSizeLimitIsAnErrorWithoutASignal) {
   const std::string large(100'000, 'x');
   ASSERT_TRUE(Write(first_).ok());
   EXPECT_EQ(InChild([&] {
@@ -343,7 +344,7 @@ TEST_F(CheckpointFileTest, LimitOfTheFileSizeIsAnErrorAndNoSignal) {
               const std::string text(status.message());
               const bool told = text.find("File too large") != text.npos &&
                                 text.find("'" + path_ + "'") != text.npos;
-              // Nor is there one pending afterwards.
+              // No signal is pending afterwards either.
               sigset_t pending;
               sigpending(&pending);
               _exit(told && !sigismember(&pending, SIGXFSZ) ? 7 : 8);
@@ -353,7 +354,7 @@ TEST_F(CheckpointFileTest, LimitOfTheFileSizeIsAnErrorAndNoSignal) {
   EXPECT_THAT(Files(), ElementsAre("c.pt"));
 }
 
-TEST_F(CheckpointFileTest, TemporaryFilesThatSomebodyWritesToAreLeftAlone) {
+TEST_F(CheckpointFileTest, TemporaryFilesInUseAreKept) {
   std::ofstream(directory_ / "c.pt.tmp.of_the_user") << "theirs";
   ASSERT_EQ(InChild([&] { return WriteWith(DiskCalls::kEnds, 2, first_); }), 3);
   std::set<std::string> files = Files();
@@ -361,7 +362,7 @@ TEST_F(CheckpointFileTest, TemporaryFilesThatSomebodyWritesToAreLeftAlone) {
   ASSERT_EQ(files.size(), 1U);
   const std::string left = *files.begin();
   {
-    // As if its writer still lived: it would hold the lock.
+    // As if its writer were alive: a writer holds the lock.
     const Descriptor held(open((directory_ / left).c_str(), O_RDWR));
     ASSERT_EQ(flock(held.get(), LOCK_EX | LOCK_NB), 0);
     ASSERT_TRUE(Write(second_).ok());

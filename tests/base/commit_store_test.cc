@@ -45,8 +45,8 @@ int PortOf(const std::string& address) {
   return std::atoi(address.c_str() + address.find(':') + 1);
 }
 
-// Stands between one client and the store, and does to the client's bytes what
-// `change` does; where it returns false, the client is gone.
+// A proxy between one client and the store that changes the client's bytes with
+// `change`. If `change` returns false, it closes the connection.
 class Proxy {
  public:
   using Change = std::function<bool(std::string& bytes)>;
@@ -106,7 +106,7 @@ class Proxy {
   std::thread thread_;
 };
 
-TEST(CommitStoreTest, KeepsTheNewestOfEachName) {
+TEST(CommitStoreTest, KeepsTheNewestCommitOfEachName) {
   const auto store = StartStore();
   const std::string large(size_t{40} << 20, 'x');
   ASSERT_TRUE(PutCommit(store->address(), "a", 1, "first").ok());
@@ -120,17 +120,17 @@ TEST(CommitStoreTest, KeepsTheNewestOfEachName) {
   EXPECT_TRUE(absl::IsNotFound(GetCommit(store->address(), "c").status()));
 }
 
-TEST(CommitStoreTest, AnOlderCommitIsRefusedAndTheSameStays) {
+TEST(CommitStoreTest, OlderCommitIsRefusedAndEqualNumberIsIgnored) {
   const auto store = StartStore();
   ASSERT_TRUE(PutCommit(store->address(), "a", 5, "five").ok());
   const absl::Status older = PutCommit(store->address(), "a", 4, "four");
   EXPECT_TRUE(absl::IsFailedPrecondition(older)) << older;
-  EXPECT_THAT(older.message(), HasSubstr("commit 5 is there"));
+  EXPECT_THAT(older.message(), HasSubstr("already has commit 5"));
   EXPECT_TRUE(PutCommit(store->address(), "a", 5, "five again").ok());
   EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "five");
 }
 
-TEST(CommitStoreTest, AClientThatIsGoneInTheMiddleChangesNothing) {
+TEST(CommitStoreTest, ClientThatDisconnectsMidwayChangesNothing) {
   const auto store = StartStore();
   ASSERT_TRUE(PutCommit(store->address(), "a", 1, "whole").ok());
   const std::string bytes(100'000, 'y');
@@ -150,7 +150,7 @@ TEST(CommitStoreTest, AClientThatIsGoneInTheMiddleChangesNothing) {
   }
 }
 
-TEST(CommitStoreTest, BytesThatChangedOnTheWayAreRefused) {
+TEST(CommitStoreTest, CorruptedBytesAreRefused) {
   const auto store = StartStore();
   ASSERT_TRUE(PutCommit(store->address(), "a", 1, "whole").ok());
   Proxy proxy(store->address(), [](std::string& piece) {
@@ -164,7 +164,7 @@ TEST(CommitStoreTest, BytesThatChangedOnTheWayAreRefused) {
   EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "whole");
 }
 
-TEST(CommitStoreTest, ARequestOfAnotherKindChangesNothing) {
+TEST(CommitStoreTest, UnknownRequestChangesNothing) {
   const auto store = StartStore();
   ASSERT_TRUE(PutCommit(store->address(), "a", 1, "first").ok());
   const Proxy proxy(store->address(), [first = true](std::string& b) mutable {
@@ -177,21 +177,21 @@ TEST(CommitStoreTest, ARequestOfAnotherKindChangesNothing) {
   EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "first");
 }
 
-TEST(CommitStoreTest, WithoutTheSecretNothingIsReadOrWritten) {
+TEST(CommitStoreTest, WrongSecretCanNeitherReadNorWrite) {
   const auto store = StartStore();
   ASSERT_TRUE(PutCommit(store->address(), "a", 1, "mine").ok());
   std::string address = store->address();
   address.back() = address.back() == '0' ? '1' : '0';
   EXPECT_TRUE(absl::IsPermissionDenied(GetCommit(address, "a").status()));
   EXPECT_TRUE(absl::IsPermissionDenied(PutCommit(address, "a", 2, "theirs")));
-  // More than is on its way when the store refuses.
+  // More bytes than fit into the socket buffers when the store refuses.
   const std::string much(size_t{64} << 20, 't');
   const absl::Status put = PutCommit(address, "a", 2, much);
   EXPECT_TRUE(absl::IsPermissionDenied(put)) << put;
   EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "mine");
 }
 
-TEST(CommitStoreTest, ManyClientsAtOnce) {
+TEST(CommitStoreTest, ServesManyClientsAtOnce) {
   const auto store = StartStore();
   std::vector<std::thread> clients;
   for (uint64_t i = 1; i <= 8; ++i) {
@@ -209,7 +209,7 @@ TEST(CommitStoreTest, ManyClientsAtOnce) {
   for (std::thread& client : clients) client.join();
 }
 
-TEST(CommitStoreTest, AStoreThatHasEndedIsUnavailable) {
+TEST(CommitStoreTest, EndedStoreIsUnavailable) {
   auto store = StartStore();
   const std::string address = store->address();
   store.reset();
@@ -218,7 +218,7 @@ TEST(CommitStoreTest, AStoreThatHasEndedIsUnavailable) {
   EXPECT_THAT(status.message(), HasSubstr("the commit store at 127.0.0.1:"));
 }
 
-TEST(CommitStoreTest, EndsWhileAClientSaysNothing) {
+TEST(CommitStoreTest, EndsWhileAClientIsSilent) {
   auto store = StartStore();
   const Descriptor silent(socket(AF_INET, SOCK_STREAM, 0));
   const std::string address = store->address();
@@ -227,7 +227,7 @@ TEST(CommitStoreTest, EndsWhileAClientSaysNothing) {
   ASSERT_EQ(
       connect(silent.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)),
       0);
-  // One that is served after it, so that it has been accepted.
+  // The store serves this client after it has accepted the silent one.
   ASSERT_TRUE(PutCommit(address, "a", 1, "x").ok());
   store.reset();
 }
@@ -242,9 +242,9 @@ bool HandledWithin(absl::Duration time) {
   return true;
 }
 
-// Signals come while a client waits for the connection: the listener has no
-// room for it until they have been handled.
-TEST(CommitStoreTest, SignalsDoNotKeepAClientFromConnecting) {
+// Signals arrive while a client waits for the connection: the listener's queue
+// is full until they have been handled.
+TEST(CommitStoreTest, ClientConnectsDespiteSignals) {
   const Descriptor listener(socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in own = Loopback(0);
   socklen_t length = sizeof(own);
@@ -270,13 +270,13 @@ TEST(CommitStoreTest, SignalsDoNotKeepAClientFromConnecting) {
     sem_post(&handled);
   });
   for (int signals = 0; signals < 100 && !ended; ++signals) {
-    // Again where it is not handled at once: ThreadSanitizer puts a handler off
-    // that comes just before a system call until that returns.
+    // Sends it again if it is not handled immediately: ThreadSanitizer delays a
+    // handler that comes just before a system call until the call returns.
     do {
       pthread_kill(client.native_handle(), SIGUSR1);
     } while (!HandledWithin(absl::Milliseconds(20)));
   }
-  // Room for it; it gets no answer.
+  // Makes room in the queue; the client gets no answer.
   for (int clients = 0; clients < 2 && !ended; ++clients) {
     const Descriptor accepted(accept(listener.get(), nullptr, nullptr));
     shutdown(accepted.get(), SHUT_WR);
@@ -291,7 +291,7 @@ TEST(CommitStoreTest, SignalsDoNotKeepAClientFromConnecting) {
 }
 
 // The store accepts again after it had no descriptor left for a while.
-TEST(CommitStoreTest, OutlastsAWantOfDescriptors) {
+TEST(CommitStoreTest, SurvivesAShortageOfDescriptors) {
   const auto store = StartStore();
   const std::string& address = store->address();
   sockaddr_in own = Loopback(PortOf(address));
@@ -310,8 +310,8 @@ TEST(CommitStoreTest, OutlastsAWantOfDescriptors) {
   EXPECT_EQ(errno, EMFILE);
   EXPECT_EQ(
       connect(client.get(), reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
-  // Most often the store had taken a descriptor for one client before; it has
-  // none for the next when this one has been served.
+  // The pending accept() of the store has usually reserved a descriptor for
+  // this client. The store has none for the next client.
   shutdown(client.get(), SHUT_WR);
   char byte;
   while (recv(client.get(), &byte, 1, 0) > 0) {
@@ -321,7 +321,7 @@ TEST(CommitStoreTest, OutlastsAWantOfDescriptors) {
   EXPECT_TRUE(PutCommit(address, "a", 1, "x").ok());
 }
 
-TEST(CommitStoreTest, WhatIsNoAddressIsSaid) {
+TEST(CommitStoreTest, InvalidAddressIsAnError) {
   for (const char* text : {"", "localhost", "localhost:1", ":1/x",
                            "localhost:x/00000000000000000000000000000000"}) {
     const absl::Status status = PutCommit(text, "a", 1, "x");

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Takes commits when the test says so.
+// Storage that accepts commits only when the test allows it.
 class SlowPlace {
  public:
   absl::Status Put(const StoredCommit& commit) {
@@ -59,13 +59,13 @@ class CommitWriterTest : public ::testing::Test {
   }
 
   SlowPlace place_;
-  std::vector<std::string> warnings_;  // read when nothing is under way
+  std::vector<std::string> warnings_;  // read when nothing is being written
   std::unique_ptr<CommitWriter> writer_ = std::make_unique<CommitWriter>(
       [this](const StoredCommit& commit) { return place_.Put(commit); },
       [this](const std::string& text) { warnings_.push_back(text); });
 };
 
-TEST_F(CommitWriterTest, OnlyTheNewestWaitsForOneThatIsUnderWay) {
+TEST_F(CommitWriterTest, OnlyTheNewestCommitWaitsForTheOneBeingWritten) {
   EXPECT_TRUE(writer_->Wait());
   place_.SetReady(false);
   Write(1);
@@ -77,7 +77,7 @@ TEST_F(CommitWriterTest, OnlyTheNewestWaitsForOneThatIsUnderWay) {
   EXPECT_THAT(place_.begun(), ElementsAre(1, 4));
 }
 
-TEST_F(CommitWriterTest, EndsWithTheNewest) {
+TEST_F(CommitWriterTest, DestructorWritesTheNewestCommit) {
   place_.SetReady(false);
   Write(1);
   place_.AwaitBegun(1);
@@ -87,7 +87,7 @@ TEST_F(CommitWriterTest, EndsWithTheNewest) {
   EXPECT_THAT(place_.begun(), ElementsAre(1, 2));
 }
 
-TEST_F(CommitWriterTest, ACommitForWhichThereIsNoMemoryIsAFailure) {
+TEST_F(CommitWriterTest, LackOfMemoryIsAFailure) {
   std::vector<std::string> warnings;
   bool has_memory = false;
   CommitWriter writer(
@@ -104,7 +104,7 @@ TEST_F(CommitWriterTest, ACommitForWhichThereIsNoMemoryIsAFailure) {
   EXPECT_TRUE(writer.Wait());
 }
 
-TEST_F(CommitWriterTest, FailuresAreOneWarningUntilASuccess) {
+TEST_F(CommitWriterTest, RepeatedFailuresGiveOneWarningUntilASuccess) {
   uint64_t number = 0;
   const auto write = [&](const absl::Status& status) {
     place_.SetStatus(status);

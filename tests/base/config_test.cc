@@ -114,21 +114,20 @@ TEST(ConfigTest, BadValueNamesVariableValueAndWhatIsAccepted) {
     std::string variable;
     std::vector<std::string> values;
     std::string accepted;
-  } rows[] = {
-      {"HVDLITE_BACKEND", {"gloo"}, "auto, mpi, single"},
-      {"HVDLITE_CHUNK_BYTES", {"much"}, "64M"},
-      {"HVDLITE_CHUNK_BYTES", {"1"}, "64 to"},
-      {"HVDLITE_TREE_ARITY", {"0", "32"}, "1 to 31"},
-      {"HVDLITE_TIMELINE_STEPS",
-       {"0", "-5", "5-4", "1-2-3", "a", "1-b", "-", "1.5"},
-       "such as 100-110"},
-      {"HVDLITE_VIRTUAL_NODES",
-       {"two", "2,two", "2,", "0", "-1", "1;2", "2,,1"},
-       "is no number of ranks"},
-      {"HVDLITE_COORDINATOR_CORE",
-       {"", "-1", "last", "1,2", "65536"},
-       "none of auto, none and the number of a CPU"},
-      {"HVDLITE_STRICT", {"perhaps"}, ""}};
+  } rows[] = {{"HVDLITE_BACKEND", {"gloo"}, "auto, mpi, single"},
+              {"HVDLITE_CHUNK_BYTES", {"much"}, "64M"},
+              {"HVDLITE_CHUNK_BYTES", {"1"}, "64 to"},
+              {"HVDLITE_TREE_ARITY", {"0", "32"}, "1 to 31"},
+              {"HVDLITE_TIMELINE_STEPS",
+               {"0", "-5", "5-4", "1-2-3", "a", "1-b", "-", "1.5"},
+               "such as 100-110"},
+              {"HVDLITE_VIRTUAL_NODES",
+               {"two", "2,two", "2,", "0", "-1", "1;2", "2,,1"},
+               "is not a number of ranks"},
+              {"HVDLITE_COORDINATOR_CORE",
+               {"", "-1", "last", "1,2", "65536"},
+               "not auto, none or the number of a CPU"},
+              {"HVDLITE_STRICT", {"perhaps"}, ""}};
   for (const auto& [variable, values, accepted] : rows) {
     for (const std::string& value : values) {
       EXPECT_THAT(
@@ -138,7 +137,7 @@ TEST(ConfigTest, BadValueNamesVariableValueAndWhatIsAccepted) {
   }
 }
 
-TEST(ConfigTest, ValuesOfTheProgramAreCheckedAlike) {
+TEST(ConfigTest, ValuesOfTheProgramAreCheckedToo) {
   const struct {
     std::function<void(Config& config)> set;
     std::string field;
@@ -174,7 +173,7 @@ TEST(ConfigTest, LimitsAreAccepted) {
   }
 }
 
-TEST(ConfigTest, StepsAreARangeOrOne) {
+TEST(ConfigTest, StepsAreARangeOrASingleStep) {
   const auto steps = [](const char* text) { return ParseSteps(text).value(); };
   constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(steps(""), std::pair(int64_t{1}, kLast));
@@ -183,7 +182,7 @@ TEST(ConfigTest, StepsAreARangeOrOne) {
   EXPECT_EQ(steps("5"), std::pair(int64_t{5}, int64_t{5}));
 }
 
-TEST(ConfigTest, OnlyWhatConcernsOneRankMayDiffer) {
+TEST(ConfigTest, OnlyPerRankOptionsMayDiffer) {
   std::vector<std::string> may_differ;
   for (const ConfigValue& value : ConfigValues(Config())) {
     if (!value.same_on_all_ranks) may_differ.push_back(value.name);
@@ -192,7 +191,7 @@ TEST(ConfigTest, OnlyWhatConcernsOneRankMayDiffer) {
               ElementsAre("log_level", "coordinator_core", "malloc"));
 }
 
-TEST(ConfigTest, PathsStayWhatTheyAreWhereTheWorkingDirectoryChanges) {
+TEST(ConfigTest, PathsSurviveAChangeOfTheWorkingDirectory) {
   const std::filesystem::path before = std::filesystem::current_path();
   Config given;
   given.timeline = "trace.json";
@@ -210,7 +209,7 @@ TEST(ConfigTest, PathsStayWhatTheyAreWhereTheWorkingDirectoryChanges) {
   std::filesystem::current_path(before);
 }
 
-TEST(ConfigTest, RanksAgreeOnTheLastPartOfAPath) {
+TEST(ConfigTest, RanksAgreeOnTheLastComponentOfAPath) {
   Config config;
   config.timeline = "/scratch/rank0/trace.json";
   for (const ConfigValue& value : ConfigValues(config)) {
@@ -227,7 +226,7 @@ TEST(ConfigTest, UnknownVariableIsAWarningWithTheNearestName) {
                                 HasSubstr("did you mean HVDLITE_TIMELINE?"))));
 }
 
-TEST(ConfigTest, WhatTheLauncherAndUcxReadIsKnown) {
+TEST(ConfigTest, VariablesOfLauncherAndUcxAreKnown) {
   const auto config = Load({{"HVDLITE_STRICT", "1"},
                             {"HVDLITE_RESTARTS", "2"},
                             {"HVDLITE_COMMIT_STORE", "127.0.0.1:1/x"},
@@ -237,7 +236,7 @@ TEST(ConfigTest, WhatTheLauncherAndUcxReadIsKnown) {
   EXPECT_TRUE(config.ok()) << config.status();
 }
 
-TEST(ConfigTest, UnknownVariableIsAnErrorWhereStrict) {
+TEST(ConfigTest, UnknownVariableIsAnErrorInStrictMode) {
   EXPECT_THAT(ErrorOf({{"HVDLITE_STRICT", "1"}, {"HVDLITE_TIMELIN", "x"}}),
               HasSubstr("HVDLITE_TIMELIN "));
 }

@@ -14,21 +14,21 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(ReadFileTest, IsAllThatWasWritten) {
+TEST(ReadFileTest, ReturnsTheWholeFile) {
   const trainers::TemporaryDirectory folder;
   const std::string path = folder / "bytes";
-  std::string bytes(300'000, 'x');  // several times what is read at once
+  std::string bytes(300'000, 'x');  // several reads
   bytes[7] = '\0';
   {
     const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT, 0600));
     ASSERT_EQ(WriteAll(file.get(), bytes), 0);
   }
   EXPECT_EQ(ReadFile(path).value(), bytes);
-  // Its size is said to be 0.
+  // The size of this file reads as 0.
   EXPECT_THAT(ReadFile("/proc/self/status").value(), StartsWith("Name:"));
 }
 
-TEST(ReadFileTest, WhatCannotBeReadIsAnErrorThatSaysWhy) {
+TEST(ReadFileTest, UnreadableFileIsAnErrorWithTheReason) {
   const trainers::TemporaryDirectory folder;
   const absl::Status missing = ReadFile((folder / "none").string()).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);

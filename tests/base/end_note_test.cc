@@ -19,19 +19,19 @@ class EndNoteTest : public ::testing::Test {
       FakeEnvironment({{kEndNoteVariable, absl::StrCat(note_.get())}});
 };
 
-TEST_F(EndNoteTest, IsEmptyForARankThatHasNothingToSay) {
+TEST_F(EndNoteTest, IsEmptyByDefault) {
   EXPECT_EQ(ReadEndNote(note_).exit_code, std::nullopt);
   EXPECT_EQ(ReadEndNote(note_).reason, "");
 }
 
-TEST_F(EndNoteTest, WhatComesFirstIsTheCause) {
+TEST_F(EndNoteTest, FirstEntryIsTheCause) {
   NoteExit(rank_, 3);
   NoteWorldEnded(rank_, "rank 0 died");
   EXPECT_EQ(ReadEndNote(note_).exit_code, 3);
   EXPECT_EQ(ReadEndNote(note_).reason, "");
 }
 
-TEST_F(EndNoteTest, ARankThatFollowsAnotherKeepsTheFirstReason) {
+TEST_F(EndNoteTest, FirstReasonIsKept) {
   NoteWorldEnded(rank_, "rank 1\ndied");
   NoteWorldEnded(rank_, "rank 2 died");
   NoteExit(rank_, 1);
@@ -39,7 +39,7 @@ TEST_F(EndNoteTest, ARankThatFollowsAnotherKeepsTheFirstReason) {
   EXPECT_EQ(ReadEndNote(note_).reason, "rank 1 died");
 }
 
-TEST_F(EndNoteTest, AWorldThatWasLeftInPeaceExplainsNothing) {
+TEST_F(EndNoteTest, ShutdownClearsTheReason) {
   NoteWorldEnded(rank_, "rank 1 called shutdown()");
   NoteWorldLeft(rank_);
   EXPECT_EQ(ReadEndNote(note_).reason, "");
@@ -47,7 +47,7 @@ TEST_F(EndNoteTest, AWorldThatWasLeftInPeaceExplainsNothing) {
   EXPECT_EQ(ReadEndNote(note_).reason, "rank 2 died, in the next world");
 }
 
-TEST_F(EndNoteTest, ARankThatExitsForAnotherKeepsTheReasonWhenItThenLeaves) {
+TEST_F(EndNoteTest, ReasonIsKeptIfTheRankExitsBeforeItLeaves) {
   NoteWorldEnded(rank_, "rank 1 threw");
   NoteExit(rank_, 1);
   NoteWorldLeft(rank_);
@@ -55,13 +55,13 @@ TEST_F(EndNoteTest, ARankThatExitsForAnotherKeepsTheReasonWhenItThenLeaves) {
   EXPECT_EQ(ReadEndNote(note_).reason, "rank 1 threw");
 }
 
-TEST_F(EndNoteTest, ALongReasonIsCut) {
+TEST_F(EndNoteTest, LongReasonIsTruncated) {
   NoteWorldEnded(rank_, std::string(100'000, 'x'));
   NoteExit(rank_, 1);
   EXPECT_EQ(ReadEndNote(note_).reason, std::string(1000, 'x'));
 }
 
-TEST_F(EndNoteTest, AnotherFileUnderTheSameNumberIsLeftAlone) {
+TEST_F(EndNoteTest, OtherFileUnderTheSameDescriptorStaysUnchanged) {
   char path[] = "/tmp/end_note_test.XXXXXX";
   const Descriptor file(mkstemp(path));
   ASSERT_TRUE(file.valid());

@@ -22,7 +22,7 @@ TEST(ParseBytesTest, UnitsArePowersOf1024) {
   EXPECT_EQ(ParseBytes("2G").value(), int64_t{2} << 30);
 }
 
-TEST(ParseBytesTest, NonsenseIsRefusedWithWhatIsAccepted) {
+TEST(ParseBytesTest, InvalidTextIsAnErrorThatShowsAnExample) {
   for (const char* text : {"", "M", "-1", "64X", "sixty", "1e30", "nan", "inf",
                            "0x10M", "64 M B"}) {
     const auto value = ParseBytes(text);
@@ -42,7 +42,7 @@ TEST(ParseIntegerTest, RangeIsChecked) {
   }
 }
 
-TEST(ParseSecondsTest, FractionsArePossibleNegativesAreNot) {
+TEST(ParseSecondsTest, FractionsAreAcceptedAndNegativesRefused) {
   EXPECT_EQ(ParseSeconds("0.5").value(), 0.5);
   EXPECT_FALSE(ParseSeconds("-1").ok());
   EXPECT_FALSE(ParseSeconds("inf").ok());

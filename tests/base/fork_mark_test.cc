@@ -11,7 +11,7 @@
 namespace hvdlite::base {
 namespace {
 
-// What `question` answers in a process that is forked from this one.
+// The answer of `question` in a forked child process.
 bool InForkedProcess(const std::function<bool()>& question) {
   const pid_t child = fork();
   if (child == 0) _exit(question() ? 1 : 0);
@@ -21,20 +21,20 @@ bool InForkedProcess(const std::function<bool()>& question) {
   return WEXITSTATUS(status) == 1;
 }
 
-TEST(ForkMarkTest, NoticesThatTheProcessWasForked) {
+TEST(ForkMarkTest, ForkIsDetected) {
   const ForkMark mark;
   EXPECT_FALSE(mark.forked());
   EXPECT_TRUE(InForkedProcess([&] { return mark.forked(); }));
   EXPECT_FALSE(mark.forked());
 }
 
-TEST(ForkMarkTest, HoldsInWhatAForkedProcessForks) {
+TEST(ForkMarkTest, ForkOfAForkIsDetected) {
   const ForkMark mark;
   EXPECT_TRUE(InForkedProcess(
       [&] { return InForkedProcess([&] { return mark.forked(); }); }));
 }
 
-TEST(ForkMarkTest, AForkedProcessMakesMarksOfItsOwn) {
+TEST(ForkMarkTest, ForkedProcessCanMakeItsOwnMarks) {
   EXPECT_FALSE(InForkedProcess([] { return ForkMark().forked(); }));
 }
 
@@ -43,7 +43,7 @@ struct CountsItsEnd {
   int* ends;
 };
 
-TEST(ForkMarkTest, ObjectsAreDestroyedInTheProcessThatMadeThemOnly) {
+TEST(ForkMarkTest, ObjectsAreDestroyedOnlyInTheProcessThatMadeThem) {
   int ends = 0;
   std::unique_ptr<CountsItsEnd, DeleteUnlessForked<CountsItsEnd>> object(
       new CountsItsEnd{&ends});

@@ -13,7 +13,7 @@ Environment With(absl::string_view name, const std::string& value) {
   return FakeEnvironment({{std::string(name), value}});
 }
 
-TEST(LauncherEnvironmentTest, EveryLauncherIsKnownByItsRank) {
+TEST(LauncherEnvironmentTest, EveryLauncherIsRecognizedByItsRankVariable) {
   EXPECT_FALSE(IsLaunched(FakeEnvironment({{"PATH", "/bin"}})));
   EXPECT_TRUE(IsFirstOfLauncher(FakeEnvironment({{"PATH", "/bin"}})));
   std::set<std::string> ranks;
@@ -34,12 +34,12 @@ TEST(LauncherEnvironmentTest, EveryLauncherIsKnownByItsRank) {
                          "PMIX_RANK", "SLURM_PROCID"));
 }
 
-TEST(LauncherEnvironmentTest, AProcessThatIsNotTheFirstOfAnyLauncherIsNone) {
+TEST(LauncherEnvironmentTest, NonzeroRankOfAnyLauncherIsNotFirst) {
   EXPECT_FALSE(IsFirstOfLauncher(
       FakeEnvironment({{"OMPI_COMM_WORLD_RANK", "0"}, {"SLURM_PROCID", "1"}})));
 }
 
-TEST(LauncherEnvironmentTest, SeveralRanksArePromisedByTheVariableThatSaysSo) {
+TEST(LauncherEnvironmentTest, SeveralRanksAreReportedWithTheVariable) {
   for (const char* variable :
        {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     SCOPED_TRACE(variable);

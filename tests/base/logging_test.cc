@@ -48,14 +48,14 @@ TEST_F(LoggerTest, LinesBelowTheMinimumAreLeftOut) {
             "two\n");
 }
 
-TEST_F(LoggerTest, FurtherLinesOfAMessageHaveNothingBeforeThem) {
+TEST_F(LoggerTest, FurtherLinesOfAMessageHaveNoPrefix) {
   Make(Severity::kInfo, OriginOfRank(0)).Info("what:\n  more");
   EXPECT_EQ(out_,
             "[2026-11-25 12:00:00.007 n01 rank 0 pid 4711 hvdlite info] "
             "what:\n  more\n");
 }
 
-TEST_F(LoggerTest, ThisProcessIsNamedByItsHostAndNumber) {
+TEST_F(LoggerTest, ThisProcessIsNamedByHostAndPid) {
   Make(Severity::kInfo, OriginHere(-1, "hvdliterun")).Warning("x");
   EXPECT_EQ(out_, "[2026-11-25 12:00:00.007 " + HostName() + " pid " +
                       std::to_string(getpid()) + " hvdliterun warning] x\n");
@@ -71,7 +71,7 @@ TEST_F(LoggerTest, UnknownRankIsLeftOut) {
   EXPECT_EQ(out_, "[2026-11-25 12:00:00.007 n01 pid 4711 hvdlite debug] x\n");
 }
 
-TEST(ParseSeverityTest, NamesRoundTripAndOthersAreRefused) {
+TEST(ParseSeverityTest, NamesRoundTripAndOtherTextIsRefused) {
   for (const Severity severity :
        {Severity::kDebug, Severity::kInfo, Severity::kWarning, Severity::kError,
         Severity::kOff}) {

@@ -21,24 +21,24 @@ std::string Reason(std::vector<std::pair<std::string, std::string>> variables,
                          FakeEnvironment(std::move(variables)));
 }
 
-TEST(MallocSettingsTest, MallocIsTunedWhereNobodyHasChosen) {
+TEST(MallocSettingsTest, MallocIsTunedByDefault) {
   EXPECT_THAT(Reason({}), IsEmpty());
-  // Says nothing about memory that is freed.
+  // This tunable does not concern freed memory.
   EXPECT_THAT(Reason({{"MALLOC_ARENA_MAX", "2"}}), IsEmpty());
   EXPECT_THAT(Reason({{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}),
               IsEmpty());
 }
 
-TEST(MallocSettingsTest, TheSettingKeepsMalloc) {
+TEST(MallocSettingsTest, KeepSettingLeavesMallocUnchanged) {
   EXPECT_THAT(WhyMallocIsKept("keep", true, FakeEnvironment({})),
               HasSubstr("HVDLITE_MALLOC=keep"));
 }
 
-TEST(MallocSettingsTest, AnotherMallocIsLeftAlone) {
+TEST(MallocSettingsTest, OtherMallocStaysUnchanged) {
   EXPECT_THAT(Reason({}, /*is_glibc=*/false), HasSubstr("not glibc's"));
 }
 
-TEST(MallocSettingsTest, VariablesOfMallocAreTheUsersChoice) {
+TEST(MallocSettingsTest, VariablesOfMallocPreventTuning) {
   for (const char* name : {"MALLOC_MMAP_MAX_", "MALLOC_MMAP_THRESHOLD_",
                            "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_"}) {
     EXPECT_THAT(Reason({{name, "1000000"}}), HasSubstr(name));
@@ -52,8 +52,7 @@ TEST(MallocSettingsTest, VariablesOfMallocAreTheUsersChoice) {
   }
 }
 
-// Pages that are faulted in while a large block is allocated, written to, and
-// freed.
+// Page faults while a large block is allocated, written and freed.
 long FaultsOfALargeBlock() {
   rusage before = {};
   rusage after = {};
@@ -66,16 +65,15 @@ long FaultsOfALargeBlock() {
   return after.ru_minflt - before.ru_minflt;
 }
 
-TEST(MallocSettingsTest, TunedMallocFaultsALargeBlockInOnce) {
+TEST(MallocSettingsTest, TunedMallocFaultsInALargeBlockOnlyOnce) {
   const std::string reason =
       WhyMallocIsKept("tune", MallocIsGlibc(), ProcessEnvironment());
   if (!reason.empty()) GTEST_SKIP() << "malloc is the user's: " << reason;
-  EXPECT_THAT(TuneMalloc("keep", FakeEnvironment({})),
-              HasSubstr("left as they are"));
+  EXPECT_THAT(TuneMalloc("keep", FakeEnvironment({})), HasSubstr("unchanged"));
   FaultsOfALargeBlock();
   EXPECT_GT(FaultsOfALargeBlock(), 30);  // huge pages: 2 MiB each
   EXPECT_THAT(TuneMalloc("tune", FakeEnvironment({})),
-              HasSubstr("keeps the memory"));
+              HasSubstr("keeps freed memory"));
   FaultsOfALargeBlock();
   EXPECT_LT(FaultsOfALargeBlock(), 16);
 }

@@ -35,7 +35,7 @@ class NewFileTest : public ::testing::Test {
   const std::string path_ = folder_.File("file");
 };
 
-TEST_F(NewFileTest, AppearsUnderItsNameOnceItIsCommitted) {
+TEST_F(NewFileTest, FileAppearsWithCommit) {
   timeline::WriteFile(path_, "old");
   {
     absl::StatusOr<NewFile> file = NewFile::Open(path_);
@@ -54,7 +54,7 @@ TEST_F(NewFileTest, AppearsUnderItsNameOnceItIsCommitted) {
   EXPECT_EQ(Files(), 1u);
 }
 
-TEST_F(NewFileTest, TwoWritersOfAFileDoNotMix) {
+TEST_F(NewFileTest, WritersOfOneFileDoNotMix) {
   absl::StatusOr<NewFile> first = NewFile::Open(path_);
   absl::StatusOr<NewFile> second = NewFile::Open(path_);
   ASSERT_TRUE(first.ok() && second.ok());
@@ -66,15 +66,15 @@ TEST_F(NewFileTest, TwoWritersOfAFileDoNotMix) {
   EXPECT_EQ(TextOf(path_), "first");
 }
 
-TEST_F(NewFileTest, WhatAnEndedProcessHasLeftIsRemoved) {
-  // No process has this number.
+TEST_F(NewFileTest, LeftoverOfAnEndedProcessIsRemoved) {
+  // No process has this id.
   timeline::WriteFile(path_ + ".tmp." + HostName() + ".999999999.1.0", "half");
   ASSERT_EQ(Files(), 1u);
   EXPECT_TRUE(NewFile::Open(path_).ok());
   EXPECT_EQ(Files(), 0u);
 }
 
-TEST_F(NewFileTest, WhatIsNoFileIsNotReplaced) {
+TEST_F(NewFileTest, OnlyRegularFilesAreReplaced) {
   const absl::Status status = NewFile::Open(folder_.File("")).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("not a regular file"));
@@ -82,7 +82,7 @@ TEST_F(NewFileTest, WhatIsNoFileIsNotReplaced) {
               HasSubstr("none/file"));
 }
 
-TEST_F(NewFileTest, StreamsAreWrittenToAsTheyAre) {
+TEST_F(NewFileTest, StreamsAreWrittenDirectly) {
   EXPECT_FALSE(IsStream(path_));
   EXPECT_FALSE(IsStream(folder_.File("")));
   for (const char* stream : {"-", "/dev/stdout", "/dev/stderr", "/dev/fd/1",
@@ -107,7 +107,7 @@ TEST_F(NewFileTest, StreamsAreWrittenToAsTheyAre) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
-TEST_F(NewFileTest, TheSameFileIsKnownThroughLinks) {
+TEST_F(NewFileTest, SameFileIsRecognizedThroughLinks) {
   timeline::WriteFile(path_, "text");
   const std::string symbolic = folder_.File("symbolic");
   const std::string hard = folder_.File("hard");
