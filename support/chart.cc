@@ -13,9 +13,10 @@
 namespace hvdlite::support {
 namespace {
 
-// Multiples of 1, 2 or 5 times a power of ten, as few as `most` allows.
+// Multiples of 1, 2 or 5 times a power of ten: the smallest step that gives at
+// most `most` ticks.
 std::vector<double> LinearTicks(double low, double high, int most) {
-  constexpr double kSlack = 1e-9;  // of a step, for what should be a tick
+  constexpr double kSlack = 1e-9;  // relative to a step
   const double least = std::max(1e-300, (high - low) / 1000);
   for (double power = std::pow(10, std::floor(std::log10(least)));;
        power *= 10) {
@@ -44,7 +45,8 @@ std::vector<double> LogarithmicTicks(double low, double high, int most) {
       for (const double digit : {1, 2, 5}) {
         if (powers_alone && digit > 1) continue;
         const double tick = digit * std::pow(10, power);
-        // Of those up to `low` the last; the first from `high` on ends them.
+        // Keeps only the last tick up to `low`, and stops at the first from
+        // `high`.
         if (tick <= low * (1 + kSlack)) ticks.clear();
         if (!ticks.empty() && ticks.back() >= high * (1 - kSlack)) continue;
         ticks.push_back(tick);
@@ -52,7 +54,7 @@ std::vector<double> LogarithmicTicks(double low, double high, int most) {
     }
     if (static_cast<int>(ticks.size()) <= most) return ticks;
   }
-  // Every second power, or every third, ...
+  // Uses every second power, every third, and so on.
   const size_t stride = (ticks.size() + static_cast<size_t>(most) - 2) /
                         (static_cast<size_t>(most) - 1);
   std::vector<double> few;
@@ -62,7 +64,7 @@ std::vector<double> LogarithmicTicks(double low, double high, int most) {
   }
 }
 
-// One axis of a chart: from values to shares of its length.
+// One axis of a chart; converts values to fractions of its length.
 class ChartAxis {
  public:
   explicit ChartAxis(bool log) : log_(log) {}
@@ -72,7 +74,7 @@ class ChartAxis {
     return std::isfinite(value) && (!log_ || value > 0);
   }
 
-  // Makes the axis long enough for `value`, if it can show it at all.
+  // Extends the axis to `value` if the axis can show it.
   void Include(double value) {
     if (!Shows(value)) return;
     low_ = empty_ ? value : std::min(low_, value);
@@ -80,8 +82,8 @@ class ChartAxis {
     empty_ = false;
   }
 
-  // Ends the making: an axis of no length becomes one around its value, or from
-  // 0 to 1 (a logarithmic one: 1 to 2) if it has none.
+  // Completes the axis. An axis with one value extends around it. An axis
+  // without values covers 0 to 1 (logarithmic: 1 to 2).
   void Finish() {
     if (empty_) {
       low_ = log_ ? 1 : 0;
@@ -95,7 +97,7 @@ class ChartAxis {
     empty_ = false;
   }
 
-  // After Finish(): round ticks, which become its ends.
+  // After Finish(): round ticks. The axis now ends at the outermost ticks.
   std::vector<double> EndWithTicks(int most) {
     std::vector<double> ticks = RoundTicks(low_, high_, log_, most);
     low_ = ticks.front();
@@ -103,7 +105,7 @@ class ChartAxis {
     return ticks;
   }
 
-  // After Finish(): round whole numbers within it.
+  // After Finish(): round whole numbers within the axis.
   std::vector<double> WholeNumbers(int most) const {
     std::vector<double> numbers;
     for (const double tick : LinearTicks(low_, high_, most)) {
@@ -115,7 +117,7 @@ class ChartAxis {
     return numbers;
   }
 
-  // 0 at the axis's beginning, 1 at its end.
+  // Position along the axis: 0 at its beginning, 1 at its end.
   double Share(double value) const {
     return (Place(value) - Place(low_)) / (Place(high_) - Place(low_));
   }
@@ -129,25 +131,25 @@ class ChartAxis {
   double high_ = 0;
 };
 
-// In pixels, of an SVG image.
+// Sizes in the SVG image, in pixels.
 constexpr double kPlotWidth = 600;
 constexpr double kPlotHeight = 260;
 constexpr double kMargin = 12;
-constexpr double kLine = 18;        // of text, with its distance
-constexpr double kCharacter = 7;    // its width, at most on average
-constexpr double kErrorBarEnd = 3;  // half the width of its ends
-constexpr double kSample = 22;      // of a curve, before its name
+constexpr double kLine = 18;        // height of a line of text
+constexpr double kCharacter = 7;    // upper limit of the average width
+constexpr double kErrorBarEnd = 3;  // half the width of an end
+constexpr double kSample = 22;      // line sample before a curve's name
 constexpr double kBetweenNames = 18;
 constexpr int kMostTicks = 7;
 constexpr int kMostWholeNumbers = 12;
-// Of the first curves; told apart by colour-blind people, too (Okabe and Ito,
-// 2008).
+// Colours of the first curves, which colour-blind people can distinguish, too
+// (Okabe and Ito, 2008).
 constexpr std::array<const char*, 7> kColours = {
     "#0072b2", "#d55e00", "#009e73", "#cc79a7",
     "#e69f00", "#56b4e9", "#000000"};
 
-// No two curves have the same: those after kColours have hues a golden angle
-// apart, by turns dark and less so.
+// Gives each curve its own colour. After kColours, hues are a golden angle
+// apart, and every second colour is darker.
 std::string ColourOf(size_t index) {
   if (index < kColours.size()) return kColours[index];
   constexpr double kGoldenAngle = 137.508;
@@ -209,7 +211,7 @@ std::string Line(const std::string& attributes, double x1, double y1, double x2,
 
 class Drawing {
  public:
-  // With `titled` the title stands above it.
+  // If `titled`, the title is drawn above the chart.
   Drawing(const Chart& chart, bool titled)
       : chart_(chart), x_(chart.log_x), y_(chart.log_y) {
     MakeAxes();
@@ -233,7 +235,7 @@ class Drawing {
     PlaceNames();
   }
 
-  // `attributes` go into the <svg> tag, `inside` to its beginning.
+  // `attributes` are added to the <svg> tag; `inside` comes first in it.
   std::string Svg(const std::string& attributes,
                   const std::string& inside) const {
     std::string svg = "<svg" + attributes + " width=\"" +
@@ -272,7 +274,7 @@ class Drawing {
 
   void MakeAxes() {
     std::set<double> x_values;
-    bool numbered = true;  // no curve says where its values stand
+    bool numbered = true;  // no curve has x values
     for (const Curve& curve : chart_.curves) {
       numbered = numbered && curve.x.empty();
       for (size_t i = 0; i < curve.values.size(); ++i) {
@@ -284,8 +286,8 @@ class Drawing {
       for (const double end : curve.high) y_.Include(end);
     }
     if (chart_.y_from_zero && !chart_.log_y) y_.Include(0);
-    // A numbered axis of one value begins with it; others have it in the
-    // middle.
+    // A numbered axis with one value begins at that value; on other axes a
+    // single value is in the middle.
     if (numbered && x_values.size() < 2) {
       x_.Include(1);
       x_.Include(2);
@@ -297,8 +299,8 @@ class Drawing {
       x_ticks_ = x_.WholeNumbers(kMostWholeNumbers);
       return;
     }
-    // Those that have room, from the largest on, as ranks that double crowd at
-    // the small ones.
+    // Labels those x values that have room, beginning with the largest: powers
+    // of two are close together at the small end.
     double free = 2 * kPlotWidth;
     for (auto value = x_values.rbegin(); value != x_values.rend(); ++value) {
       const double middle = x_.Share(*value) * kPlotWidth;
@@ -309,8 +311,8 @@ class Drawing {
     }
   }
 
-  // In lines below the axis, as wide as the picture, which grows if a name is
-  // longer.
+  // Names are in lines below the axis, as wide as the picture. A longer name
+  // widens the picture.
   void PlaceNames() {
     height_ = top_ + kPlotHeight + 2 * kLine + kMargin;
     if (chart_.curves.size() < 2) return;
@@ -334,7 +336,7 @@ class Drawing {
     return top_ + (1 - y_.Share(value)) * kPlotHeight;
   }
 
-  // Attributes of its lines.
+  // SVG attributes of a curve's lines.
   std::string Stroke(size_t index) const {
     if (chart_.curves[index].dashed) {
       return std::string("class=\"curve\" stroke=\"") + kIdealColour +
@@ -388,7 +390,7 @@ class Drawing {
   double title_height_ = 0;
   double width_ = 0;
   double height_ = 0;
-  std::vector<Place> names_;  // of the curves, if they are shown
+  std::vector<Place> names_;  // of the curves; empty: not shown
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ absl::StatusOr<Pipe> OpenTerminal() {
   if (!ends.writer.valid() || tcgetattr(ends.writer.get(), &settings) != 0) {
     return base::MakePipe();
   }
-  cfmakeraw(&settings);  // bytes as they are
+  cfmakeraw(&settings);  // no translation of bytes
   tcsetattr(ends.writer.get(), TCSANOW, &settings);
   return ends;
 }
@@ -67,7 +67,7 @@ absl::StatusOr<Pipe> OpenStream(Stream stream) {
   return Pipe();
 }
 
-// Where standard streams go that a file takes; all invalid without one.
+// Standard streams for a log file; all invalid without a log file.
 struct LogStreams {
   Descriptor nothing;
   Descriptor file;
@@ -89,7 +89,7 @@ Clock::time_point After(Clock::time_point start, absl::Duration duration) {
   return start + absl::ToChronoNanoseconds(duration);
 }
 
-// For poll(): until then, at most `most`.
+// Timeout for poll(): until `until`, but at most `most`.
 int TimeoutMs(Clock::time_point until, int64_t most) {
   int64_t left = INT_MAX;
   if (until != Clock::time_point::max()) {
@@ -101,7 +101,7 @@ int TimeoutMs(Clock::time_point until, int64_t most) {
   return static_cast<int>(std::clamp<int64_t>(left, 0, most));
 }
 
-// Leaves it to be reaped.
+// Does not reap the child.
 bool HasEnded(pid_t child) {
   siginfo_t info = {};
   return waitid(P_PID, static_cast<id_t>(child), &info,
@@ -115,8 +115,9 @@ bool IsIgnored(int number) {
          action.sa_handler == SIG_IGN;
 }
 
-// Blocks signals and returns a descriptor that tells of them; restores the
-// mask. Signals that are ignored (nohup's SIGHUP) stay so, in the child, too.
+// Blocks signals, and returns a descriptor that reads them. The destructor
+// restores the mask. Ignored signals (nohup's SIGHUP) stay ignored, also in the
+// child.
 class SignalQueue {
  public:
   SignalQueue() {
@@ -127,7 +128,7 @@ class SignalQueue {
     }
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, &former_);
-    signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody can be waited for
+    signal(SIGCHLD, SIG_DFL);  // if ignored, waitpid() fails
     former_pipe_ = signal(SIGPIPE, SIG_IGN);
     descriptor_ =
         Descriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -148,13 +149,13 @@ class SignalQueue {
   Descriptor descriptor_;
 };
 
-// One read; false at the end of the stream or if nothing is there.
+// Reads once. False at the end of the stream or if there is no data.
 bool ReadSome(Descriptor& reader,
               const std::function<void(absl::string_view)>& callback) {
   char buffer[65536];
   const ssize_t count = read(reader.get(), buffer, sizeof(buffer));
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (count <= 0) {  // EIO: nobody has the terminal open any more
+  if (count <= 0) {  // EIO: the terminal is closed
     reader = Descriptor();
     return false;
   }
@@ -170,7 +171,7 @@ void PassSignalsOn(const SignalQueue& queue, pid_t child,
     const int number = static_cast<int>(signal.ssi_signo);
     if (number == SIGCHLD) continue;
     if (number != SIGUSR1 && number != SIGUSR2) end.ended_by_signal = number;
-    // The terminal's go to the whole foreground group.
+    // Signals from the terminal go to the whole foreground group.
     const bool has_it = signal.ssi_code == SI_KERNEL && !options.own_group;
     if (has_it) continue;
     if (options.on_signal) {
@@ -216,10 +217,10 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
                                             : absl::OkStatus();
                },
            .before_program = options.before_program}));
-  // Invalid on kernels before 5.3; a signal tells, too, where they are queued.
+  // Invalid on kernels before 5.3. If signals are queued, SIGCHLD also wakes.
   const Descriptor child_end(
       static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
-  constexpr int64_t kPauseMs = 20;  // between looks where nothing tells
+  constexpr int64_t kPauseMs = 20;  // poll interval without a wake-up
   constexpr int64_t kTickMs = 1000;
   Clock::time_point next_tick = start;
   const bool is_told = child_end.valid() || signals.has_value();
@@ -253,8 +254,8 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
     }
     if (signals.has_value()) PassSignalsOn(*signals, child, options, end);
     ended = HasEnded(child);
-    // Once it has ended: all that is left in the streams, which a child of its
-    // own may hold open.
+    // After the child's end: reads all that is left. A process that the child
+    // started may still hold the streams open.
     while (output.reader.valid() &&
            ReadSome(output.reader, options.on_output) && ended) {
     }
@@ -265,15 +266,15 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
     const bool is_late = Clock::now() >= until;
     const bool is_stopped = !signals.has_value() && ready[0].revents != 0;
     if (!is_late && !is_stopped) continue;
-    if (asked_to_end) break;  // and does not heed it
+    if (asked_to_end) break;  // it ignores SIGTERM
     asked_to_end = true;
     end.timed_out = is_late;
     if (is_stopped) end.ended_by_signal = options.stop->Next().value_or(0);
     kill(options.own_group ? -child : child, SIGTERM);
     until = After(Clock::now(), options.grace);
   }
-  // What is left of the group after its leader's end. That is not reaped yet,
-  // so that the number is still the group's.
+  // Kills the rest of the group after its leader's end. The leader is not
+  // reaped yet, so the id still belongs to the group.
   if (options.own_group &&
       (options.stop != nullptr || asked_to_end || end.ended_by_signal != 0)) {
     kill(-child, SIGKILL);
@@ -282,7 +283,7 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
   }
   end.exit_code = WaitForExit(child);
   end.duration = absl::FromChrono(Clock::now() - start);
-  // A signal to both, as of a batch system, may end the child first.
+  // The child may end first if both receive the signal, as from a batch system.
   if (options.stop != nullptr && !asked_to_end && end.exit_code != 0) {
     end.ended_by_signal = options.stop->Next().value_or(0);
   }
@@ -304,7 +305,7 @@ absl::StatusOr<CapturedOutput> CaptureOutput(
                                      .errors = Stream::kPipe,
                                      .on_output = keep,
                                      .on_errors = keep}));
-  // The signals' former actions are restored: this process ends, or ignores it.
+  // The former signal actions are restored: this process ends or ignores it.
   if (end.ended_by_signal != 0) raise(end.ended_by_signal);
   captured.status = end.exit_code;
   return captured;

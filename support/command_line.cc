@@ -17,11 +17,11 @@ namespace {
 
 constexpr char kExitCodes[] =
     "Exit codes: 0 success, 1 failure, 2 a wrong flag, setting or input file, "
-    "74 done but for a report that cannot be written, 85 stopped early as "
-    "asked, 130 stopped by Ctrl-C.";
+    "74 finished, but a report cannot be written, 85 stopped early on request, "
+    "130 stopped by Ctrl-C.";
 
-// A line of CLI11's help in as many as it takes. What describes a flag begins
-// after two blanks, and stays in its column.
+// Wraps a line of CLI11's help. The description of a flag begins after two
+// blanks and stays in its column.
 std::string InLines(const std::string& line) {
   const size_t name = line.find_first_not_of(' ');
   if (name == line.npos) return line + "\n";
@@ -32,7 +32,7 @@ std::string InLines(const std::string& line) {
     return Wrapped(line.substr(after_gap), line.substr(0, after_gap),
                    kHelpWidth);
   }
-  // Values that can be chosen are one word: {a,b}.
+  // A list of choices, {a,b}, is one word.
   const size_t blank = line.find(' ', name);
   if (line[name] == '-' && blank != line.npos) {
     return Wrapped(absl::StrReplaceAll(line.substr(blank + 1),
@@ -42,7 +42,7 @@ std::string InLines(const std::string& line) {
   return Wrapped(line.substr(name), line.substr(0, name), kHelpWidth);
 }
 
-// The first argument that no flag takes, or no command is called; "": none.
+// The first argument that is no flag or command; "": none.
 std::string FirstUnknown(const CLI::App& app) {
   for (const std::string& argument : app.remaining(/*recurse=*/true)) {
     if (argument != "--") return argument;
@@ -76,14 +76,14 @@ std::string DescribeUnknown(const CLI::App& app) {
          (nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
 
-// "--resume: 1 required FILE|auto missing", CLI11's words for a flag without
-// its value, in others; any other text as it is.
+// Rewrites CLI11's message for a flag without its value, "--resume: 1 required
+// FILE|auto missing". Other text is unchanged.
 std::string DescribeError(const std::string& text) {
   const size_t between = text.find(": 1 required ");
   absl::string_view type =
       between == text.npos ? "" : absl::string_view(text).substr(between + 13);
   if (!absl::ConsumeSuffix(&type, " missing")) return text;
-  // "TEXT:{a,b}": what is allowed says more than the type.
+  // "TEXT:{a,b}": the choices are more useful than the type.
   const size_t colon = type.find(':');
   if (colon != absl::string_view::npos) type.remove_prefix(colon + 1);
   return absl::StrCat(text.substr(0, between), " needs a value",
@@ -123,7 +123,7 @@ EarlyEnd EndOfParsing(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
     return {std::string(error.what()) + "\n", 0};
   }
-  // Where something is missing, it may be there, but mistyped.
+  // A missing argument may have been mistyped.
   const bool may_be_mistyped =
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
       dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;

@@ -1,4 +1,4 @@
-// The command line of a trainer; what those of all programs have.
+// Command lines of trainers, and the parts that all programs share.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,14 @@ class ParseError;
 
 namespace hvdlite::support {
 
-// Adds --version, which prints the project's: "train_mnist (hvdlite) 0.1.0".
+// Adds --version, which prints the version, such as "train_mnist (hvdlite)
+// 0.1.0".
 void AddVersion(CLI::App& app);
 
-// Why a program ends before it has begun: --help, or an error that names the
-// flag and what it accepts.
+// Text and exit code of a program that ends before its work: --help, or an
+// error that names the flag and what it accepts.
 struct EarlyEnd {
-  // Prints `text`, where it belongs; returns the exit code.
+  // Prints `text` to the right stream; returns the exit code.
   int Tell(std::ostream& out = std::cout, std::ostream& err = std::cerr) const {
     (exit_code == 0 ? out : err) << text;
     return exit_code;
@@ -30,17 +31,17 @@ struct EarlyEnd {
   int exit_code = 0;
 };
 
-// Columns of a terminal, as people leave it.
+// Usual width of a terminal, in characters.
 inline constexpr size_t kHelpWidth = 80;
 
-// --help of `app`, or of its subcommand that was called, in lines no wider.
+// --help of `app`, or of the subcommand that was given, wrapped to kHelpWidth.
 std::string HelpOf(const CLI::App& app);
 
-// What `app.parse()` threw: help, the version, or, with exit code 2, what is
-// wrong, and which flag or command may have been meant.
+// Converts an exception of `app.parse()`: help, version, or exit code 2 with
+// the mistake and the flag or command that may have been meant.
 EarlyEnd EndOfParsing(const CLI::App& app, const CLI::ParseError& error);
 
-// Flags to run with, or, if there are none, `end`.
+// Flags to run with. If there are none, the program must end with `end`.
 template <typename Flags>
 struct CommandLine {
   std::optional<Flags> flags;
@@ -56,9 +57,9 @@ std::optional<EarlyEnd> ParseArguments(
 
 }  // namespace internal
 
-// Parses the command line of `program` into the flags that `add` declares. Of a
-// flag with one value that is given again, the last one counts. `check` looks
-// at the flags together and throws InputError for what does not fit.
+// Parses the command line of `program` into the flags that `add` declares. If a
+// flag with one value is repeated, the last one counts. `check` validates the
+// flags together and throws InputError.
 template <typename Flags, typename Add, typename Check>
 CommandLine<Flags> ParseFlags(const std::string& program,
                               const std::string& description, int argc,

@@ -16,7 +16,7 @@
 namespace hvdlite::support {
 namespace {
 
-constexpr double kWorthTelling = 0.05;  // of a core's time
+constexpr double kWorthTelling = 0.05;  // fraction of a core's time
 constexpr int kBarWidth = 40;
 
 double TicksPerSecond() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
@@ -25,11 +25,11 @@ double Sum(const CpuTimes& times) {
   return times.busy + times.iowait + times.stolen + times.idle;
 }
 
-// Shares of what has passed between the two; zeros if nothing has.
+// Shares of the time between the two; zeros if no time passed.
 CpuTimes SharesBetween(const CpuTimes& first, const CpuTimes& last) {
   const double passed = Sum(last) - Sum(first);
   if (passed <= 0) return {};
-  // The kernel's counts of waiting may go back a little.
+  // The kernel's iowait counter may go backwards a little.
   const auto share = [&](double before, double after) {
     return std::clamp((after - before) / passed, 0.0, 1.0);
   };
@@ -39,7 +39,7 @@ CpuTimes SharesBetween(const CpuTimes& first, const CpuTimes& last) {
           .idle = share(first.idle, last.idle)};
 }
 
-// `from`[key], or a value of zeros.
+// `from`[key], or zeros.
 template <typename Map>
 typename Map::mapped_type At(const Map& from,
                              const typename Map::key_type& key) {
@@ -47,7 +47,7 @@ typename Map::mapped_type At(const Map& from,
   return found == from.end() ? typename Map::mapped_type() : found->second;
 }
 
-// Of all folders below `folder` whose names are numbers.
+// Reads all directories below `folder` whose names are numbers.
 ProcessTimes ReadTimesIn(const SystemFiles& files, const std::string& folder) {
   ProcessTimes times;
   for (const std::string& name : files.Names(folder)) {
@@ -55,7 +55,7 @@ ProcessTimes ReadTimesIn(const SystemFiles& files, const std::string& folder) {
     if (!absl::SimpleAtoi(name, &id)) continue;
     const std::optional<std::string> line =
         files.Line(absl::StrCat(folder, "/", name, "/stat"));
-    if (!line.has_value()) continue;  // it has ended
+    if (!line.has_value()) continue;  // the process has ended
     std::optional<ProcessTime> time = ParseProcessStat(*line);
     if (time.has_value()) times[id] = *std::move(time);
   }
@@ -110,8 +110,8 @@ std::map<int, CpuTimes> ReadCpuTimes(const SystemFiles& files) {
 }
 
 std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
-  // "12 (a name) S ...": the name may have spaces and parentheses. Fields are
-  // counted from 3 behind it; see proc(5).
+  // "12 (a name) S ...": the name may contain spaces and parentheses. The field
+  // after it is number 3 of proc(5).
   const size_t open = line.find('(');
   const size_t close = line.rfind(')');
   if (open == absl::string_view::npos || close == absl::string_view::npos ||
@@ -160,7 +160,7 @@ CoreLook CoreWatch::Look(int64_t now_ns) {
     if (const auto before = processes_.find(id); before != processes_.end()) {
       process = before->second;
     }
-    // Most processes sleep; their threads need no look.
+    // Most processes sleep; their threads need not be read.
     if (!begins && time.ticks == process.ticks) continue;
     std::map<int, int64_t> threads;
     for (const auto& [thread, worked] :
@@ -175,7 +175,7 @@ CoreLook CoreWatch::Look(int64_t now_ns) {
     names_[id] = std::move(time.name);
   }
   processes_ = std::move(processes);
-  // Of the many short ones nobody wants to know.
+  // Forgets the many short processes.
   std::erase_if(seconds_, [&](const auto& entry) {
     return entry.second < 1 && !processes_.contains(entry.first.second);
   });

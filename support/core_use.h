@@ -1,5 +1,5 @@
-// What the cores of this machine did between two looks at them: how busy each
-// was, and with whose threads.
+// Shows what the cores of this machine did between two samples: how busy each
+// was, and which processes used it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,57 +16,57 @@
 
 namespace hvdlite::support {
 
-// Of a CPU since the system's start, in seconds.
+// Times of a CPU since the system's start, in seconds.
 struct CpuTimes {
   double busy = 0;
-  double iowait = 0;  // idle while something waits for a disk
-  double stolen = 0;  // that a hypervisor took
+  double iowait = 0;  // idle while waiting for a disk
+  double stolen = 0;  // taken by the hypervisor
   double idle = 0;
 };
 
-// By CPU, from /proc/stat.
+// Times by CPU, from /proc/stat.
 std::map<int, CpuTimes> ReadCpuTimes(const SystemFiles& files);
 
-// Of a process or a thread.
+// CPU time of a process or a thread.
 struct ProcessTime {
   std::string name;
-  int64_t ticks = 0;  // of CPU time, in user and kernel mode
+  int64_t ticks = 0;  // CPU time in user and kernel mode
   int64_t threads = 1;
-  int cpu = -1;  // that it ran on last
+  int cpu = -1;  // the CPU that it last ran on
   int parent = 0;
   int group = 0;
   int64_t start_ticks = 0;  // since the system's start
 };
 
-// A line of /proc/PID/stat; nullopt if it is none.
+// Parses a line of /proc/PID/stat; nullopt if it is malformed.
 std::optional<ProcessTime> ParseProcessStat(absl::string_view line);
 
-// By process id; threads count for their process.
+// By process id, with the time of all threads.
 using ProcessTimes = std::map<int, ProcessTime>;
 ProcessTimes ReadProcessTimes(const SystemFiles& files);
 
-// Sums since a watch began.
+// Sums since the CoreWatch was first used.
 struct CoreLook {
   int64_t time_ns = 0;
   std::map<int, CpuTimes> cpus;
-  // Seconds of processes, by CPU and process id.
+  // CPU seconds by CPU and process id.
   std::map<std::pair<int, pid_t>, double> seconds;
 };
 
-// Looks at all CPUs and processes of a machine again and again. Time of a
-// thread between two looks counts for the CPU where it ran last, so that
-// threads that wander want looks that are close together.
+// Samples all CPUs and processes of a machine repeatedly. The time of a thread
+// between two samples counts for the CPU on which it ran last. So samples must
+// be frequent if threads migrate.
 class CoreWatch {
  public:
   explicit CoreWatch(SystemFiles files) : files_(std::move(files)) {}
 
   CoreLook Look(int64_t now_ns);
-  // Of a process of a look; "" if there is none of that id.
+  // Name of a process in a sample; "" if the id is unknown.
   std::string NameOf(pid_t process) const;
 
  private:
   struct Process {
-    int64_t ticks = 0;  // at the last look
+    int64_t ticks = 0;  // at the last sample
     std::map<int, int64_t> threads = {};
   };
 
@@ -80,26 +80,26 @@ class CoreWatch {
 struct ProcessUse {
   std::string name;
   pid_t id = 0;
-  double share = 0;  // of the core's time
+  double share = 0;  // fraction of the core's time
 
   bool operator==(const ProcessUse&) const = default;
 };
 
-// Shares of the time, from 0 to 1, of a core's busiest hardware thread; what is
-// left was idle.
+// Fractions of the time of a core's busiest hardware thread, 0 to 1. The rest
+// was idle.
 struct CoreUse {
   std::vector<int> cpus;  // its hardware threads
   double busy = 0;
   double iowait = 0;
   double stolen = 0;
-  // On any of its hardware threads, at least a twentieth of the time; who had
-  // most comes first.
+  // Processes that used at least a twentieth of the core's time, on any of its
+  // hardware threads; the busiest first.
   std::vector<ProcessUse> processes = {};
 
   bool operator==(const CoreUse&) const = default;
 };
 
-// What `cores`, as their CPUs, did between two looks of `watch`.
+// Use of `cores`, given by their CPUs, between two samples of `watch`.
 std::vector<CoreUse> UseBetween(const CoreWatch& watch, const CoreLook& first,
                                 const CoreLook& last,
                                 const std::vector<std::vector<int>>& cores);
@@ -107,10 +107,10 @@ std::vector<CoreUse> UseBetween(const CoreWatch& watch, const CoreLook& first,
 // "train_resnet50 (pid 71) 52 %".
 std::string ProcessText(const ProcessUse& process);
 
-// A line for each core: its CPUs, a bar, the busy share, and its label.
+// One line for each core: CPUs, a bar, the busy share and the label.
 std::string CoreBars(const std::vector<CoreUse>& cores,
                      const std::vector<std::string>& labels);
-// What a bar's signs mean.
+// Meaning of the characters of a bar.
 inline constexpr char kCoreBarLegend[] =
     "# busy, w waiting for a disk, s taken by the hypervisor, . idle";
 

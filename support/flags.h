@@ -1,5 +1,5 @@
-// Flags of command lines (CLI11): checks of numbers with messages for people,
-// and values that have parsers of their own.
+// Flags of command lines (CLI11): readable checks of numbers, and values with
+// their own parsers.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,7 @@ inline CLI::Validator NumberCheck(const std::string& type,
 
 }  // namespace internal
 
-// Unlike CLI11's, they do not write the largest number there is.
+// CLI11's checks would print the largest possible number.
 inline CLI::Validator Positive() {
   return internal::NumberCheck("POSITIVE", "must be above 0",
                                [](double number) { return number > 0; });
@@ -38,7 +38,7 @@ inline CLI::Validator NotNegative() {
                                [](double number) { return number >= 0; });
 }
 
-// A number that is above 0, or not below 0, with its default in --help.
+// Adds a number that must be above 0, or not below 0. --help shows its default.
 template <typename Number>
 CLI::Option* AddPositive(CLI::App& app, const std::string& name, Number& target,
                          const std::string& help) {
@@ -55,8 +55,8 @@ CLI::Option* AddNotNegative(CLI::App& app, const std::string& name,
       ->capture_default_str();
 }
 
-// `parse` makes an absl::StatusOr of the text, whose error the command line
-// fails with. `target` outlives the parsing.
+// `parse` converts the text to an absl::StatusOr; its error becomes the error
+// of the command line. `target` must outlive the parsing.
 template <typename Target, typename Parse>
 CLI::Option* AddParsed(CLI::App& app, const std::string& name, Target& target,
                        Parse parse, const std::string& help = "") {

@@ -8,7 +8,7 @@ std::vector<int64_t> Resnet50GradientElements(int64_t classes) {
   constexpr int kBlocks[] = {3, 4, 6, 3};
   constexpr int64_t kExpansion = 4;
   std::vector<int64_t> elements;  // in the order of forward
-  // Without bias, and the batch normalisation after it.
+  // A convolution without bias, and the batch normalisation after it.
   const auto add = [&](int64_t in, int64_t out, int64_t kernel) {
     elements.insert(elements.end(), {in * out * kernel * kernel, out, out});
   };

@@ -1,5 +1,5 @@
-// The gradients of models that everybody knows, by their sizes: what benchmarks
-// and simulations reduce without the models.
+// Sizes of the gradients of well-known models, for benchmarks and simulations
+// that reduce them without the models.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Pages for browsers that take nothing from elsewhere.
+// Self-contained HTML pages.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace hvdlite::support {
 
-// Names and values, in the order in which they are shown.
+// Names and values in the order of display.
 using Properties = std::vector<std::pair<std::string, std::string>>;
 
-// `text` with the characters escaped that HTML gives a meaning, also inside
-// attributes in double quotes.
+// `text` with HTML's special characters escaped, also for attributes in double
+// quotes.
 std::string EscapeHtml(const std::string& text);
 
-// A table with a line for each of `properties`, below a heading, if that is
-// not empty; "" if there are none. Text is escaped.
+// A table with a line for each of `properties`, below `heading` unless that is
+// empty; "" if there are no properties. Text is escaped.
 std::string PropertyTable(const std::string& heading,
                           const Properties& properties);
 
-// The chart below its title as a heading.
+// A chart below a heading with its title.
 std::string ChartSection(const Chart& chart);
 
-// A whole document: `body` is HTML, and follows the title as a heading.
+// A whole document: the title as a heading, then `body`, which is HTML.
 std::string HtmlPage(const std::string& title, const std::string& body);
 
 }  // namespace hvdlite::support

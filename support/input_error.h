@@ -1,4 +1,4 @@
-// Errors in what the user gave to a program, and exit codes
+// Errors in the input of a program's user, and exit codes
 // (docs/configuration.md, Exit codes).
 #pragma once
 
@@ -15,7 +15,7 @@ class InputError : public std::runtime_error {
 
 inline constexpr int kInputErrorExitCode = 2;
 
-// What was looked for was found: there is something to mend.
+// Exit code of a check that found a problem to fix.
 inline constexpr int kFoundExitCode = 3;
 
 }  // namespace hvdlite::support

@@ -13,12 +13,12 @@
 namespace hvdlite::support {
 namespace {
 
-// Handlers can reach globals only.
+// Signal handlers can access only globals.
 char line[512];
 size_t line_bytes = 0;
 
-// Calls only what is async-signal-safe: signal-safety(7). The signal's default
-// is restored by then, and ends the process when this returns.
+// Calls only async-signal-safe functions: signal-safety(7). The signal's
+// default action is already restored, and ends the process after this.
 void TellAndEnd(int number) {
   const int former_errno = errno;
   [[maybe_unused]] const ssize_t written =

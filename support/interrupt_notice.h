@@ -1,18 +1,18 @@
-// A word about what is lost, from a program that a signal ends.
+// Prints what is lost when a signal ends the program.
 #pragma once
 
 #include <string>
 
 namespace hvdlite::support {
 
-// From now on SIGINT and SIGTERM still end this process, so that a shell says
-// 130 and 143, but first standard error gets a line:
+// From now on SIGINT and SIGTERM first print a line to standard error and then
+// end this process as before (shells show 130 and 143):
 //
-//   scale_sim: interrupted: no file is written; the same command begins anew
+//   scale_sim: interrupted: no file is written; run the same command again
 //
-// `program` and `means` are its parts. Of a launcher's ranks the first alone
-// tells. A signal that is ignored, or that something else takes later
-// (SignalPipe, elastic::StopSignals), is left to that. Called once, by main(),
+// The line consists of `program` and `means`. Of the ranks of a launcher only
+// the first prints it. Ignored signals stay ignored; later handlers
+// (SignalPipe, elastic::StopSignals) replace this one. main() calls it once,
 // before there are threads.
 void TellIfInterrupted(const std::string& program, const std::string& means);
 

@@ -42,7 +42,7 @@ int AddLibrary(dl_phdr_info* info, size_t, void* libraries) {
   return 0;
 }
 
-// In the child: writes the name of its kernels, if the first BLAS is OpenBLAS.
+// In the child: writes the kernel name if the first BLAS is OpenBLAS.
 [[noreturn]] void TellCore(const std::vector<std::string>& candidates,
                            int descriptor) {
   unsetenv("OPENBLAS_CORETYPE");
@@ -116,7 +116,7 @@ std::string InterpreterOf(const std::string& file) {
     if (!stream.read(path.data(), static_cast<std::streamsize>(path.size()))) {
       return "";
     }
-    return path.c_str();  // without the zero at its end
+    return path.c_str();  // removes the final zero
   }
   return "";
 }
@@ -133,14 +133,14 @@ absl::StatusOr<std::vector<Library>> LibrariesOf(const std::string& program) {
         " is not a compiled program; if it is a script, name the program that "
         "it starts"));
   }
-  // A library names no linker; this program's loads it, too.
+  // A shared library names no linker; the linker of this program loads it, too.
   std::string linker = InterpreterOf(program);
   if (linker.empty()) linker = InterpreterOf("/proc/self/exe");
   if (linker.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(program, " is linked statically"));
   }
-  // As ldd does: the linker lists, also what is missing, and runs nothing.
+  // Like ldd: the linker lists libraries, also missing ones, and runs nothing.
   const std::string path = std::filesystem::absolute(program, error);
   HVDLITE_ASSIGN_OR_RETURN(
       const CapturedOutput output,
@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<Library>> LibrariesOf(const std::string& program) {
   std::vector<Library> libraries = ParseLinkerList(text);
   if (libraries.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(linker, " finds no libraries of ", program, ": ",
+        absl::StrCat(linker, " cannot list the libraries of ", program, ": ",
                      text.empty() ? "it printed nothing" : text));
   }
   return libraries;
@@ -176,7 +176,7 @@ std::string OpenBlasCandidate(const std::vector<Library>& libraries) {
       }
     }
   }
-  // What a program opens while it runs, as Python's packages do.
+  // Programs such as Python packages open it at run time.
   return "libblas.so.3";
 }
 

@@ -1,5 +1,5 @@
-// The shared libraries of this process, or of another program, all the way
-// down: its allocator's large pages, and its BLAS.
+// Lists the shared libraries of this process or of another program, and finds
+// the BLAS and the large-page allocator among them.
 #pragma once
 
 #include <string>
@@ -15,42 +15,41 @@ struct Library {
   std::string path;  // "/lib/x86_64-linux-gnu/libgomp.so.1"; empty: not found
 };
 
-// Of this process, now.
+// Libraries that this process has loaded now.
 std::vector<Library> LoadedLibraries();
 
-// What the dynamic linker would load for `program`, with this environment: so
-// search paths, LD_LIBRARY_PATH and libraries of libraries are what they will
-// be. The program is not run; libraries that it opens while it runs are not
-// seen. NotFound if there is no such file, InvalidArgument if it is none that
-// loads libraries (a script, a static program). In single-threaded programs.
+// The libraries that the dynamic linker would load for `program` in this
+// environment, with its search paths and LD_LIBRARY_PATH, and their libraries.
+// The program is not run, so libraries that it opens at run time are missing.
+// NotFound if there is no such file. InvalidArgument if it loads no libraries
+// (a script, a static program). For single-threaded programs.
 absl::StatusOr<std::vector<Library>> LibrariesOf(const std::string& program);
 
-// What the dynamic linker printed for LD_TRACE_LOADED_OBJECTS=1.
+// Parses the output of the dynamic linker for LD_TRACE_LOADED_OBJECTS=1.
 std::vector<Library> ParseLinkerList(absl::string_view text);
 
-// The program or library that ELF file `file` names as its dynamic linker;
-// empty if it names none.
+// The dynamic linker that ELF file `file` names; empty if it names none.
 std::string InterpreterOf(const std::string& file);
 
-// Libraries are equal if they are the same file.
+// Two libraries are equal if they are the same file.
 std::string FileOf(const Library& library);
 
-// Whether Fujitsu's large-page library (libmpg) is among them, which alone
-// knows the variables XOS_MMM_L_*. One that is not found is none.
+// Whether `libraries` contains Fujitsu's large-page library (libmpg), the only
+// one that reads XOS_MMM_L_*. A library that was not found does not count.
 bool HasLargePageLibrary(const std::vector<Library>& libraries);
 
-// A library that may be OpenBLAS: the path of libopenblas, or of libblas,
-// behind which a distribution may put it; if neither is linked, the name of the
-// one that a running program would open.
+// The library that may be OpenBLAS: the path of libopenblas, or of libblas,
+// which may be OpenBLAS on some distributions. If neither is linked, the name
+// that a running program would open.
 std::string OpenBlasCandidate(const std::vector<Library>& libraries);
 
-// The core whose kernels OpenBLAS takes without OPENBLAS_CORETYPE; empty if the
-// first of `candidates` (paths, or names for the loader) that is a BLAS is
-// another one. It starts threads, and so is asked in a copy of this process, in
-// which there is one thread yet.
+// The core type that OpenBLAS chooses without OPENBLAS_CORETYPE. Empty if the
+// first BLAS among `candidates` (paths, or names for the loader) is not
+// OpenBLAS. OpenBLAS starts threads, so a forked process with one thread asks
+// it.
 std::string OwnOpenBlasCore(const std::vector<std::string>& candidates);
 
-// BetterOpenBlasCore (processor.h) for OwnOpenBlasCore() of `library`.
+// BetterOpenBlasCore() (processor.h) for OwnOpenBlasCore() of `library`.
 std::string BetterOpenBlasCoreHere(const std::string& library);
 
 }  // namespace hvdlite::support

@@ -23,8 +23,8 @@
 namespace hvdlite::support {
 namespace {
 
-// Of `cpus`, how many threads of this process may use: OpenMP may have bound
-// the calling one to a place of its own. 0: the kernel does not tell.
+// How many of `cpus` threads of this process may use. OpenMP may have bound the
+// calling thread alone to its place. 0: unknown.
 int CountOfThisProcess(const std::vector<int>& cpus, const SystemFiles& files) {
   const std::string tasks = "/proc/self/task/";
   std::set<int> usable;
@@ -52,7 +52,7 @@ int CountNumaNodes(const SystemFiles& files) {
   const std::string folder = "/sys/devices/system/node/";
   int nodes = 0;
   for (const std::string& name : files.Names(folder)) {
-    // Without CPUs it is memory alone.
+    // A node without CPUs has only memory.
     if (!files.Line(folder + name + "/cpulist").value_or("").empty()) ++nodes;
   }
   return std::max(1, nodes);
@@ -134,7 +134,7 @@ std::string BracketedChoice(const std::string& text) {
 std::vector<int> OnlineCpus(const SystemFiles& files) {
   const absl::StatusOr<std::vector<int>> online =
       ParseCpuList(files.Line("/sys/devices/system/cpu/online").value_or(""));
-  // Where the kernel does not tell, those that may be used are known.
+  // Without this file the allowed CPUs are used.
   return online.ok() && !online->empty() ? *online : AllowedCpus();
 }
 

@@ -26,7 +26,7 @@ constexpr std::array kRuntimes = {
 
 constexpr int64_t kSpinsPerMs = 100'000;
 
-// "granularity=fine,compact,1,0" and the like.
+// Translates "granularity=fine,compact,1,0" and the like.
 KmpTranslation TranslateAffinity(const std::string& value) {
   const size_t list = value.find("proclist=[");
   if (list != std::string::npos) {
@@ -34,8 +34,9 @@ KmpTranslation TranslateAffinity(const std::string& value) {
     const std::string cpus =
         value.substr(begin, value.find(']', begin) - begin);
     if (absl::StrContains(cpus, "{")) {
-      return {.variables = {},
-              .remark = "a list with sets of CPUs has no counterpart"};
+      return {
+          .variables = {},
+          .remark = "libgomp has no equivalent of a list with sets of CPUs"};
     }
     return {.variables = {{"GOMP_CPU_AFFINITY",
                            absl::StrReplaceAll(cpus, {{",", " "}})}},
@@ -61,10 +62,10 @@ KmpTranslation TranslateAffinity(const std::string& value) {
       return {.variables = {{"OMP_PROC_BIND", "false"}}, .remark = ""};
     }
   }
-  return {.variables = {}, .remark = "names no arrangement of threads"};
+  return {.variables = {}, .remark = "it does not say how to place threads"};
 }
 
-// Milliseconds that a thread without work spins before it sleeps.
+// Translates the milliseconds that an idle thread spins before it sleeps.
 KmpTranslation TranslateBlocktime(const std::string& value) {
   if (value == "infinite") {
     return {.variables = {{"OMP_WAIT_POLICY", "active"}}, .remark = ""};
@@ -106,7 +107,7 @@ absl::StatusOr<OpenMpRuntime> ParseOpenMpRuntime(absl::string_view text) {
     if (text == name) return value;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is no OpenMP runtime"));
+      absl::StrCat("'", text, "' is not an OpenMP runtime"));
 }
 
 std::vector<OpenMpRuntime> OpenMpRuntimesOf(
@@ -114,7 +115,7 @@ std::vector<OpenMpRuntime> OpenMpRuntimesOf(
   std::vector<OpenMpRuntime> found;
   for (const Library& library : libraries) {
     for (const auto& [runtime, name] : kRuntimes) {
-      // "libgomp.so.1", and "libgomp-a34b3233.so.1" of Python packages.
+      // "libgomp.so.1", or "libgomp-a34b3233.so.1" from Python packages.
       absl::string_view rest = library.name;
       if (absl::ConsumePrefix(&rest, name) &&
           (absl::StartsWith(rest, ".so") || absl::StartsWith(rest, "-")) &&
@@ -131,7 +132,7 @@ KmpTranslation TranslateKmp(absl::string_view name, absl::string_view value) {
   if (name == "KMP_AFFINITY") return TranslateAffinity(lower);
   if (name == "KMP_BLOCKTIME") return TranslateBlocktime(lower);
   if (name == "KMP_STACKSIZE") {
-    // Bytes unless a letter says otherwise; OMP_STACKSIZE would take KiB.
+    // Bytes if there is no unit; OMP_STACKSIZE would assume KiB.
     const bool has_unit = !value.empty() && !absl::ascii_isdigit(value.back());
     return {.variables = {{"OMP_STACKSIZE",
                            absl::StrCat(value, has_unit ? "" : "B")}},
@@ -143,7 +144,7 @@ KmpTranslation TranslateKmp(absl::string_view name, absl::string_view value) {
     }
     return {.variables = {}, .remark = ""};
   }
-  return {.variables = {}, .remark = "libgomp has nothing of the kind"};
+  return {.variables = {}, .remark = "libgomp has no equivalent"};
 }
 
 }  // namespace hvdlite::support

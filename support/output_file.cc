@@ -19,7 +19,7 @@
 namespace hvdlite::support {
 namespace {
 
-// Of what the output is by itself.
+// Checks an output without regard to the others.
 absl::Status CheckAlone(const Output& output, bool overwrite) {
   struct stat about = {};
   const std::string what =
@@ -64,8 +64,8 @@ void ThrowIfError(const absl::Status& status) {
 
 CLI::Option* AddOverwrite(CLI::App& app, bool& overwrite) {
   return app.add_flag("--overwrite", overwrite,
-                      "Replace output files that exist; without it they are "
-                      "refused");
+                      "Replace output files that exist; without this flag, "
+                      "an existing file is an error");
 }
 
 absl::Status CheckOutputs(const std::vector<Output>& outputs, bool overwrite,

@@ -24,7 +24,7 @@
 namespace hvdlite::support {
 namespace {
 
-// For exec, which takes arrays that end with a null pointer.
+// Arrays for exec end with a null pointer.
 std::vector<char*> PointersTo(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) {
@@ -34,20 +34,20 @@ std::vector<char*> PointersTo(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Why a child could not become the program: what before_exec said, or an errno;
-// none of them: it is ready to.
+// Why a child could not start the program: the message of before_exec, or an
+// errno. Neither: the child is ready for exec.
 struct Failure {
   int error = 0;
   uint32_t message_bytes = 0;
-  std::array<char, 1000> message;  // the beginning of it
+  std::array<char, 1000> message;  // possibly truncated
 
   bool is_none() const { return error == 0 && message_bytes == 0; }
 };
-// A write to a pipe is whole up to this size.
+// A write to a pipe is atomic up to this size.
 static_assert(sizeof(Failure) <= PIPE_BUF);
 
-// What the child needs; it may not allocate memory, since another thread may
-// have held malloc's lock when it was forked.
+// Data for the child. The child must not allocate memory, since another thread
+// may have held malloc's lock at the fork.
 struct Start {
   const ProcessOptions& options;
   const char* program;
@@ -55,8 +55,8 @@ struct Start {
   char* const* environment;
   const sigset_t& mask;
   pid_t parent;
-  int failure;  // a descriptor for a Failure
-  // With before_program: a byte is waited for.
+  int failure;  // descriptor to write a Failure to
+  // With before_program: the child waits for a byte from here.
   int gate;
   int gate_writer;
 };
@@ -66,8 +66,7 @@ struct Start {
   _exit(127);
 }
 
-// Catching a signal is nothing that a program inherits, but a handler would run
-// until exec.
+// exec resets handlers, but until then a handler of this process would run.
 void ResetHandlers() {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action = {};
@@ -88,7 +87,7 @@ bool Replace(int stream, int by) { return by < 0 || dup2(by, stream) >= 0; }
   if (options.own_group) setpgid(0, 0);
   if (options.signal_on_death != 0) {
     prctl(PR_SET_PDEATHSIG, options.signal_on_death);
-    if (getppid() != start.parent) _exit(1);  // it has ended before
+    if (getppid() != start.parent) _exit(1);  // the parent has already ended
   }
   if (!Replace(STDIN_FILENO, options.input) ||
       !Replace(STDOUT_FILENO, options.output) ||
@@ -131,7 +130,7 @@ absl::Status StatusOf(const Failure& failure, const std::string& program) {
   return absl::InternalError(message);
 }
 
-// What a child has written before its end; nullopt: it has become the program.
+// What a child wrote before its end; nullopt: exec succeeded.
 std::optional<Failure> ReadFailure(int descriptor) {
   Failure failure;
   ssize_t count = 0;
@@ -144,15 +143,15 @@ std::optional<Failure> ReadFailure(int descriptor) {
 
 constexpr std::array<int, 4> kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-// Handlers can reach globals only.
+// Signal handlers can access only globals.
 std::atomic<int> handler_descriptor = -1;
 std::array<struct sigaction, kSignals.size()> former_actions;
 
-// Calls only what is async-signal-safe: signal-safety(7).
+// Calls only async-signal-safe functions: signal-safety(7).
 void WriteToPipe(int signal) {
   const int former_errno = errno;
   const auto byte = static_cast<uint8_t>(signal);
-  // A full pipe holds signals enough.
+  // If the pipe is full, enough signals are queued.
   [[maybe_unused]] const ssize_t written =
       write(handler_descriptor.load(), &byte, 1);
   errno = former_errno;
@@ -162,7 +161,7 @@ void WriteToPipe(int signal) {
 
 absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(base::Pipe failures, base::MakePipe());
-  base::Pipe gate;  // with a byte the child may become the program
+  base::Pipe gate;  // a byte allows the child's exec
   if (options.before_program) {
     HVDLITE_ASSIGN_OR_RETURN(gate, base::MakePipe());
   }
@@ -170,7 +169,7 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
       options.program.empty() ? options.command.front() : options.program;
   const std::vector<char*> words = PointersTo(options.command);
   const std::vector<char*> environment = PointersTo(options.environment);
-  // Where it is ignored, children leave no exit code behind.
+  // If SIGCHLD is ignored, exit codes of children are lost.
   struct sigaction action = {};
   if (sigaction(SIGCHLD, nullptr, &action) == 0 &&
       action.sa_handler == SIG_IGN) {
@@ -219,7 +218,7 @@ int ExitCode(int wait_status) {
 int WaitForExit(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, /*options=*/0) < 0) {
-    if (errno != EINTR) return 1;  // somebody else has waited for it
+    if (errno != EINTR) return 1;  // another thread reaped it
   }
   return ExitCode(status);
 }
@@ -271,7 +270,7 @@ absl::StatusOr<std::string> PathOfProgram(
     std::error_code error;
     if (std::filesystem::is_directory(path, error)) {
       return absl::NotFoundError(
-          absl::StrCat(path, " is a folder, not a program"));
+          absl::StrCat(path, " is a directory, not a program"));
     }
     return absl::NotFoundError(
         exists(path) ? absl::StrCat(path,
@@ -289,7 +288,7 @@ absl::StatusOr<std::string> PathOfProgram(
   }
   return absl::NotFoundError(
       absl::StrCat("there is no ", program, " in PATH: give its path (./",
-                   program, "), or add its folder to PATH"));
+                   program, "), or add its directory to PATH"));
 }
 
 }  // namespace hvdlite::support

@@ -1,5 +1,5 @@
-// Starts programs in child processes, and tells how they ended; and the signals
-// that end this one.
+// Starts programs in child processes and waits for them. Finds programs in
+// PATH. Catches the signals that end this process.
 #pragma once
 
 #include <sys/types.h>
@@ -20,47 +20,48 @@ namespace hvdlite::support {
 struct ProcessOptions {
   std::vector<std::string> command;      // the program's name, then arguments
   std::vector<std::string> environment;  // "NAME=VALUE" each
-  // The file to run; by default the command's first word. Without a slash it is
-  // searched in PATH.
+  // The file to run; by default the first word of `command`. A name without a
+  // slash is searched in PATH.
   std::string program = {};
-  // What becomes the standard streams; -1: this process's own.
+  // Standard streams of the child; -1: inherited.
   int input = -1;
   int output = -1;
   int errors = -1;
-  // In a process group of its own.
+  // Runs the child in its own process group.
   bool own_group = false;
-  // What it gets when the thread that starts it ends, however that ends; 0:
-  // nothing.
+  // Signal for the child when the thread that started it ends, for any reason;
+  // 0: none.
   int signal_on_death = 0;
-  // In the child, just before it becomes the program; an error ends the child.
-  // For single-threaded programs only: other threads' locks are not released.
+  // Called in the child just before exec; an error ends the child. For
+  // single-threaded programs only: locks of other threads stay locked.
   std::function<absl::Status()> before_exec = {};
-  // In this process, after that: the child becomes the program once it has
-  // returned. Whatever the program does, this has been done.
+  // Called in this process after before_exec. The child waits for its return
+  // before exec.
   std::function<void(pid_t child)> before_program = {};
 };
 
-// Returns once the child has become the program. From then on SIGCHLD is not
-// ignored, so that children can be waited for. Signals that this process
-// catches have their defaults there. Errors: NotFound and PermissionDenied of
-// the program ("cannot start PROGRAM: ..."), what before_exec returned
-// (FailedPrecondition), Internal if the system refuses.
+// Returns after exec has succeeded. From then on SIGCHLD is not ignored, so
+// children can be waited for. The child has default actions for signals that
+// this process catches. Errors: NotFound and PermissionDenied for the program
+// ("cannot start PROGRAM: ..."), the error of before_exec (FailedPrecondition),
+// Internal if the system refuses.
 absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options);
 
-// What a shell says of a waitpid() status: the exit code, or 128 + signal.
+// The exit code that a shell shows for a waitpid() status: the exit code, or
+// 128 + signal.
 int ExitCode(int wait_status);
 
-// Waits for the end of a child; its exit code as above, or 1 if it cannot be
-// known.
+// Waits for the end of a child. Returns its exit code as above, or 1 if it is
+// unknown.
 int WaitForExit(pid_t child);
 
-// The signals that end a program, as bytes in a pipe. While it lives, SIGHUP,
-// SIGINT, SIGQUIT and SIGTERM do not end this process but can be read here, on
-// whichever thread they arrive. Those that were ignored (nohup's SIGHUP) stay
-// so. Processes started meanwhile have the signals' defaults. One at a time.
+// Receives signals through a pipe. While it exists, SIGHUP, SIGINT, SIGQUIT and
+// SIGTERM do not end this process but can be read here, whichever thread they
+// reach. Ignored signals (nohup's SIGHUP) stay ignored. Processes started
+// meanwhile have default actions. Only one may exist.
 class SignalPipe {
  public:
-  // Throws std::runtime_error if the system gives no pipe.
+  // Throws std::runtime_error if the system refuses a pipe.
   SignalPipe();
   ~SignalPipe();
   SignalPipe(const SignalPipe&) = delete;
@@ -79,12 +80,12 @@ class SignalPipe {
 // Whether `path` is a file that this process may execute.
 bool IsExecutable(const std::string& path);
 
-// Whether there is anything at `path` that this process sees.
+// Whether `path` exists and is visible to this process.
 bool Exists(const std::string& path);
 
-// As a shell finds it: `program` itself if there is a slash in it, else the
-// first file of its name that `is_executable` in the folders of PATH. NotFound,
-// with what to do, where there is none.
+// Finds a program as a shell does: `program` itself if it contains a slash,
+// otherwise the first file of that name in the directories of PATH that
+// `is_executable`. NotFound says what to do.
 absl::StatusOr<std::string> PathOfProgram(
     absl::string_view program, const base::Environment& environment,
     const std::function<bool(const std::string&)>& is_executable = IsExecutable,

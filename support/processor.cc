@@ -22,7 +22,7 @@
 namespace hvdlite::support {
 namespace {
 
-// Kernels without the AVX that every x86 server of the last decade has.
+// OpenBLAS kernels without AVX, which all x86 servers of the last decade have.
 constexpr std::array<absl::string_view, 17> kOldCores = {
     "Katmai",       "Coppermine", "Northwood",  "Prescott", "Banias", "Atom",
     "Core2",        "Penryn",     "Dunnington", "Nehalem",  "Athlon", "Opteron",
@@ -36,7 +36,7 @@ bool HasAll(const std::set<std::string>& flags,
 
 constexpr int kMaxNodes = 1024;
 constexpr int kBits = 8 * sizeof(unsigned long);
-constexpr int kModeBits = 0xff;  // flags lie above
+constexpr int kModeBits = 0xff;  // higher bits are flags
 
 }  // namespace
 
@@ -116,7 +116,7 @@ absl::StatusOr<std::vector<int>> ParseCpuList(absl::string_view text) {
         !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first ||
         last > kMaxNumber) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "'", range, "' in '", text, "' is no range such as 0-3 or 8"));
+          "'", range, "' in '", text, "' is not a range such as 0-3 or 8"));
     }
     for (int number = first; number <= last; ++number) numbers.insert(number);
   }
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<int>> ParseCpuList(absl::string_view text) {
 }
 
 std::vector<int> AllowedCpus() {
-  // The machine may have more CPUs than fit into one cpu_set_t.
+  // The machine may have more CPUs than one cpu_set_t holds.
   for (int count = CPU_SETSIZE; count <= 64 * CPU_SETSIZE; count *= 2) {
     cpu_set_t* set = CPU_ALLOC(count);
     const size_t bytes = CPU_ALLOC_SIZE(count);
@@ -155,8 +155,9 @@ std::vector<std::vector<int>> DivideCpus(const std::vector<int>& cpus,
   const int64_t count = std::ssize(cpus);
   if (shares > count) {
     throw InputError("--instances is " + std::to_string(shares) +
-                     ", but this process may use " + std::to_string(count) +
-                     " CPUs; expected at most as many");
+                     ", but this process may use only " +
+                     std::to_string(count) +
+                     " CPUs; use at most one instance per CPU");
   }
   std::vector<std::vector<int>> result;
   auto first = cpus.begin();

@@ -15,7 +15,7 @@ namespace {
 constexpr char kErase[] = "\r\033[K";
 constexpr double kSecondsOnTerminal = 0.25;
 constexpr double kLeastSecondsInLog = 10;
-constexpr double kShareInLog = 0.1;  // of the time so far
+constexpr double kShareInLog = 0.1;  // fraction of the time so far
 
 // "0.125", "12.5", "1250".
 std::string FormatRate(double rate) {

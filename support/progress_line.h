@@ -1,4 +1,4 @@
-// How far something is that takes its time, and how long it will take.
+// Shows the progress of long work, and the estimated time left.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,33 @@
 
 namespace hvdlite::support {
 
-// Where progress is told.
+// How progress is shown.
 enum class ProgressStyle {
   kNone,
-  kTerminal,  // a line that is written over again, a few times a second
-  kLog        // lines that stay, ever more seldom
+  kTerminal,  // one line, overwritten a few times a second
+  kLog        // permanent lines at growing intervals
 };
 
-// kTerminal where standard output is seen on a terminal (terminal.h), else
+// kTerminal if standard output is shown on a terminal (terminal.h), otherwise
 // kLog.
 ProgressStyle StyleOfOutput();
 
-// What a rank begins its own lines with whose progress another one shows: on a
-// terminal it erases that.
+// Prefix for lines of other ranks while one rank shows progress. On a terminal
+// it erases the progress line.
 std::string LineStart();
 
-// "step 120/1000, 12%, loss 1.2346, 3.1 steps/s, ETA 1:23", cleared from a
-// terminal before anything else is printed. In a log it comes when as many
-// seconds have passed as a tenth of the time so far, 10 at least; so it does
-// not of what is done by then.
+// A progress line such as "step 120/1000, 12%, loss 1.2346, 3.1 steps/s, ETA
+// 1:23". On a terminal it is erased before other output. In a log a new line
+// appears after a tenth of the time so far, but at least 10 s; short work shows
+// none.
 class ProgressLine {
  public:
   struct Options {
-    std::string item;   // of which so many are done, "step"
-    std::string items;  // their plural
+    std::string item;   // what is counted, such as "step"
+    std::string items;  // its plural
     ProgressStyle style = StyleOfOutput();
-    int64_t first = 0;         // done before
-    bool tells_first = false;  // in a log, of the first item, too
+    int64_t first = 0;         // already done at the start
+    bool tells_first = false;  // in a log, also after the first item
     std::FILE* out = stdout;
     std::function<double()> seconds = WallSeconds;
   };
@@ -46,13 +46,13 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // `done` of `all` items are done, and training has come to such a loss.
+  // Shows that `done` of `all` items are done, with the current loss.
   void Show(int64_t done, int64_t all, std::optional<double> loss = {});
   void Clear();
 
-  // Time from Pause() to Resume() does not count in the rate, nor do these
-  // seconds: what is done then is something else. The estimate of the time left
-  // has them, since they will come again.
+  // The rate excludes the time from Pause() to Resume(), and `seconds`, since
+  // other work is done then. The estimate of the time left includes both, since
+  // they will occur again.
   void Pause() { paused_at_ = options_.seconds(); }
   void Resume();
   void LeaveOut(double seconds) { left_out_seconds_ += seconds; }
@@ -68,7 +68,7 @@ class ProgressLine {
   bool visible_ = false;
 };
 
-// "59 s", "1:23" or "2:03:04": minutes and hours where there are some.
+// "59 s", "1:23" or "2:03:04".
 std::string FormatDuration(double seconds);
 
 }  // namespace hvdlite::support

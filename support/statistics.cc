@@ -13,13 +13,13 @@
 namespace hvdlite::support {
 namespace {
 
-constexpr double kNormal975 = 1.959964;  // as StudentT975, of infinitely many
+constexpr double kNormal975 = 1.959964;  // StudentT975 for infinity
 
 void RequireSome(const std::vector<double>& samples) {
   if (samples.empty()) throw std::invalid_argument("there are no samples");
 }
 
-// As many of `values` as there are, drawn with replacement.
+// Draws values.size() values with replacement.
 std::vector<double> Resample(const std::vector<double>& values,
                              std::mt19937_64& random) {
   std::vector<double> drawn(values.size());
@@ -31,7 +31,7 @@ Interval Middle95(const std::vector<double>& values) {
   return {.low = Quantile(values, 0.025), .high = Quantile(values, 0.975)};
 }
 
-// Of logarithms, around that of the estimate.
+// Interval of exp(logs), widened around the estimate.
 Interval WidenedRatio(const std::vector<double>& logs, double log_ratio,
                       double widening) {
   const Interval middle = Middle95(logs);
@@ -39,12 +39,12 @@ Interval WidenedRatio(const std::vector<double>& logs, double log_ratio,
           .high = std::exp(log_ratio + widening * (middle.high - log_ratio))};
 }
 
-// By how much a percentile interval of so few values is too narrow: resamples
-// scatter by sqrt((n - 1) / n) less than the values do, and that scatter is
-// itself an estimate, for which Student's t makes up.
+// Factor by which a percentile interval of so few values is too narrow:
+// resamples scatter by sqrt((n - 1) / n) less than the values, and Student's t
+// corrects for the estimated scatter.
 double Widening(const std::vector<std::vector<double>>& groups) {
   int64_t degrees = 0;
-  size_t smallest = 0;  // of those that scatter
+  size_t smallest = 0;  // among groups with two or more values
   for (const auto& group : groups) {
     degrees += static_cast<int64_t>(group.size()) - 1;
     if (group.size() < 2) continue;
@@ -81,7 +81,7 @@ Summary Summarise(const std::vector<double>& samples) {
   const auto [min, max] = std::minmax_element(samples.begin(), samples.end());
   const double n = static_cast<double>(samples.size());
   const double mean = Mean(samples);
-  double squares = 0;  // of the distances from the mean
+  double squares = 0;  // sum of squared distances from the mean
   for (const double value : samples) squares += (value - mean) * (value - mean);
   Summary summary = {.samples = static_cast<int64_t>(samples.size()),
                      .mean = mean,
@@ -116,7 +116,7 @@ double Jitter(const std::vector<double>& samples) {
 }
 
 double StudentT975(int64_t degrees) {
-  // Beyond the table: the expansion in 1 / degrees (Abramowitz and Stegun,
+  // Beyond the table: expansion in 1 / degrees (Abramowitz and Stegun,
   // "Handbook of Mathematical Functions", 26.7.5).
   constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571,
                                2.447,  2.365, 2.306, 2.262, 2.228};
@@ -166,7 +166,7 @@ RatioEstimate EstimateRatio(const std::vector<std::vector<double>>& groups,
     if (group.empty()) throw std::invalid_argument("no ratios");
     auto& group_logs = logs.emplace_back();
     for (const double ratio : group) {
-      if (!(ratio > 0)) throw std::invalid_argument("a ratio is not above 0");
+      if (!(ratio > 0)) throw std::invalid_argument("a ratio must be above 0");
       group_logs.push_back(std::log(ratio));
     }
     spread |= group.size() > 1;

@@ -20,12 +20,12 @@
 namespace hvdlite::support {
 namespace {
 
-// Known before main(): MPI_Init sets a launcher's variables for a process that
-// none has started, too.
+// Evaluated before main(): MPI_Init sets a launcher's variables also in a
+// process without launcher.
 const bool kIsLaunched = base::IsLaunched(base::ProcessEnvironment());
 
-// Programs of Open MPI, PRRTE and Hydra; their daemons' output goes nowhere,
-// but for Hydra's proxy, which is the child of its mpiexec.
+// Programs of Open MPI, PRRTE and Hydra. Daemons do not show output, except
+// Hydra's proxy, the child of its mpiexec.
 bool IsLauncher(const Ancestor& process) {
   constexpr std::array kNames = {"mpirun", "mpiexec", "orterun", "prterun",
                                  "hydra_pmi_proxy"};
@@ -39,9 +39,9 @@ bool IsTerminal(const std::string& stream) {
          absl::StartsWith(stream, "/dev/tty") || stream == "/dev/console";
 }
 
-// Options for logs (--output-filename, -outfile-pattern), and for what is put
-// before lines (--tag-output, --output tag, -prepend-rank, -l). The program's
-// own of such a name do no harm.
+// Options for logs (--output-filename, -outfile-pattern) and for line prefixes
+// (--tag-output, --output tag, -prepend-rank, -l). Options of the program with
+// such a name do no harm.
 bool ChangesOutput(const std::string& word) {
   return absl::StartsWith(word, "-") &&
          (absl::StrContains(word, "output") || word == "-l" ||
@@ -77,8 +77,8 @@ std::vector<Ancestor> AncestorsOfThis() {
 
 bool LauncherShows(const std::string& output,
                    const std::vector<Ancestor>& ancestors) {
-  // Scripts around the program pass their own output on to it. Where it has
-  // another one ("| tee log"), what is met first is no launcher.
+  // Scripts around the program share its output. If the program's output is
+  // redirected ("| tee log"), the first process found is not a launcher.
   auto one = std::find_if(
       ancestors.begin(), ancestors.end(),
       [&](const Ancestor& process) { return process.output != output; });

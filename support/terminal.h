@@ -1,5 +1,4 @@
-// Whether what a process prints is seen on a terminal, where launchers stand
-// between the two.
+// Detects whether output is shown on a terminal, also through a launcher.
 #pragma once
 
 #include <string>
@@ -7,29 +6,29 @@
 
 namespace hvdlite::support {
 
-// Whether standard output is a terminal that shows the bytes as they are, or is
-// passed on to one by the launcher of this process: hvdliterun says so
-// (base::kTerminalVariable); of Open MPI's and Hydra's, if they run on this
-// host, /proc tells. False where it cannot be known, and where the launcher
-// keeps a copy or puts something before the lines.
+// Whether standard output is a terminal that shows the bytes unchanged, or the
+// launcher of this process forwards it to one. hvdliterun sets
+// base::kTerminalVariable; Open MPI's and Hydra's launchers are found in /proc
+// if they run on this host. False if unknown, or if the launcher keeps a copy
+// or adds a prefix to lines.
 //
-// That standard output is a terminal says little: Open MPI gives ranks one of
-// its own even where their output goes to a file.
+// isatty() is not sufficient: Open MPI gives each rank a terminal even if the
+// output goes to a file.
 bool OutputIsOnTerminal();
 
-// "25:7": what tells the stream behind a descriptor from others of this host.
-// Empty if it is not open.
+// Identifies the stream behind a descriptor on this host, such as "25:7"; empty
+// if it is not open.
 std::string StreamIdentity(int descriptor);
 
-// Of a process, from /proc.
+// Facts about a process, from /proc.
 struct Ancestor {
-  std::string name;                // of its program, 15 characters at most
+  std::string name;                // of the program, at most 15 characters
   std::string output;              // "/dev/pts/3", "pipe:[4711]"
-  std::vector<std::string> words;  // of its command line
+  std::vector<std::string> words;  // command line
 };
 
-// Whether the launcher among `ancestors`, the nearest first, has its standard
-// output on a terminal and passes `output` on to it as it is.
+// Whether the launcher among `ancestors` (nearest first) has a terminal as
+// standard output and forwards `output` to it unchanged.
 bool LauncherShows(const std::string& output,
                    const std::vector<Ancestor>& ancestors);
 

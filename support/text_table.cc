@@ -15,19 +15,19 @@ namespace hvdlite::support {
 namespace {
 
 using Cells = std::vector<std::string>;
-using Columns = std::vector<size_t>;  // by their index
+using Columns = std::vector<size_t>;  // column indices
 
 constexpr size_t kBetweenColumns = 2;
 constexpr absl::string_view kComment = "# ";
 
-// Characters on the screen: bytes that do not continue a UTF-8 character.
+// Width on the screen: counts bytes that do not continue a UTF-8 character.
 size_t WidthOf(absl::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(),
       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-// Such as "12.5", "+3 %", "(0)", "1.2 [1, 3]" or "7*"; "-" stands for one, too.
+// Such as "12.5", "+3 %", "(0)", "1.2 [1, 3]" or "7*"; also "-".
 bool IsNumber(absl::string_view cell) {
   if (cell.empty() || cell == "-") return true;
   return cell.find_first_of("0123456789") != absl::string_view::npos &&
@@ -35,7 +35,7 @@ bool IsNumber(absl::string_view cell) {
              absl::string_view::npos;
 }
 
-// `text` in lines of at most `width`, but for longer words.
+// Splits `text` into lines of at most `width`; longer words stay whole.
 Cells LinesOf(absl::string_view text, size_t width) {
   Cells lines;
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
@@ -48,7 +48,7 @@ Cells LinesOf(absl::string_view text, size_t width) {
   return lines;
 }
 
-// `text` in at most so many lines, as narrow as they can be.
+// Splits `text` into at most `most` lines, as narrow as possible.
 Cells InLines(absl::string_view text, size_t most) {
   size_t width = 0;
   Cells lines = LinesOf(text, width);
@@ -79,14 +79,14 @@ struct Layout {
     return columns.empty() ? 0 : width - kBetweenColumns;
   }
 
-  size_t room;  // for all columns
-  // Of the columns above the rule; what a title has no words for is "".
+  size_t room;  // width for all columns
+  // Title lines above the rule; cells without text are "".
   std::vector<Cells> heads;
   std::vector<size_t> widths;
   std::vector<bool> is_number;
 
  private:
-  // In two lines where the table is too wide with one, and is not with two.
+  // Titles take two lines only if that makes the table fit.
   void AddTitles(const Cells& titles) {
     Columns all(titles.size());
     std::iota(all.begin(), all.end(), size_t{0});
@@ -109,7 +109,7 @@ struct Layout {
     for (size_t row = 0; row < height; ++row) {
       Cells& head = heads.emplace_back();
       for (const Cells& title : lines) {
-        const size_t above = height - title.size();  // they end at the rule
+        const size_t above = height - title.size();  // aligned at the rule
         head.push_back(row < above ? "" : title[row - above]);
       }
     }
@@ -130,8 +130,8 @@ std::string Line(const Cells& cells, const Columns& columns,
   return line + "\n";
 }
 
-// The columns of each part of a table: the first `keys`, then as many as there
-// is room for, but at least one. All of them without `keys`.
+// Columns of each part of a table: the first `keys`, then as many as fit, at
+// least one. Without `keys`, all columns.
 std::vector<Columns> PartsOf(const Layout& layout, size_t keys) {
   const size_t all = layout.widths.size();
   Columns key_columns;
@@ -197,7 +197,7 @@ std::string Wrapped(const std::string& text, const std::string& head,
     absl::StrAppend(&lines, "\n", std::string(indent, ' '));
   }
   size_t filled = indent;
-  bool is_empty = true;  // the line, but for its head
+  bool is_empty = true;  // the line after its head
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {
     if (!is_empty && filled + 1 + WidthOf(word) > width) {
       absl::StrAppend(&lines, "\n", std::string(indent, ' '));
