@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// The strokes of all curves, in their order.
+// The stroke colours of all curves, in order.
 std::vector<std::string> ColoursOf(const std::string& svg) {
   std::vector<std::string> colours;
   const std::regex stroke("<polyline class=\"curve\" stroke=\"([^\"]*)\"");
@@ -34,12 +34,12 @@ std::vector<std::string> ColoursOf(const std::string& svg) {
   return colours;
 }
 
-// Of a chart of these.
+// Draws a chart of these curves.
 std::string SvgOf(std::vector<Curve> curves) {
   return ChartSvg({.title = "t", .x_label = "x", .curves = std::move(curves)});
 }
 
-TEST(ChartTest, NoTwoCurvesHaveTheSameColour) {
+TEST(ChartTest, EveryCurveHasItsOwnColour) {
   const std::vector<std::string> colours =
       ColoursOf(SvgOf(std::vector<Curve>(40, {.name = "c", .values = {1, 2}})));
   EXPECT_THAT(colours, SizeIs(40));
@@ -58,7 +58,7 @@ double NumberIn(absl::string_view text) {
   return number;
 }
 
-// Of the curve `index`.
+// The points of curve `index`.
 std::vector<Point> PointsOf(const std::string& svg, size_t index = 0) {
   size_t from = 0;
   for (size_t i = 0; i <= index; ++i) from = svg.find("points=\"", from) + 8;
@@ -73,7 +73,7 @@ std::vector<Point> PointsOf(const std::string& svg, size_t index = 0) {
 
 struct Label {
   std::string text;
-  Point end;  // of its line, left, in the middle, or right
+  Point end;  // left, middle or right end of the text
   std::string anchor;
 };
 
@@ -95,7 +95,7 @@ std::vector<std::string> TextsOf(const std::string& svg) {
   return texts;
 }
 
-// Of the picture.
+// Size of the picture.
 Point SizeOf(const std::string& svg) {
   std::smatch size;
   EXPECT_TRUE(std::regex_search(
@@ -103,7 +103,7 @@ Point SizeOf(const std::string& svg) {
   return {NumberIn(size[1].str()), NumberIn(size[2].str())};
 }
 
-TEST(RoundTicksTest, AreOneTwoOrFiveTimesAPowerOfTen) {
+TEST(RoundTicksTest, LinearTicksAreOneTwoOrFiveTimesAPowerOfTen) {
   EXPECT_THAT(RoundTicks(0, 7.3, false, 7), ElementsAre(0, 2, 4, 6, 8));
   EXPECT_THAT(RoundTicks(0.13, 0.38, false, 7),
               ElementsAre(DoubleNear(.1, 1e-9), DoubleNear(.15, 1e-9),
@@ -117,7 +117,7 @@ TEST(RoundTicksTest, AreOneTwoOrFiveTimesAPowerOfTen) {
   EXPECT_THAT(RoundTicks(1, 16, true, 7), ElementsAre(1, 2, 5, 10, 20));
 }
 
-TEST(RoundTicksTest, OfALongLogarithmicAxisArePowersOfTen) {
+TEST(RoundTicksTest, LongLogarithmicAxisHasPowersOfTen) {
   EXPECT_THAT(RoundTicks(3, 2e4, true, 7),
               ElementsAre(1, 10, 100, 1e3, 1e4, 1e5));
   const std::vector<double> ticks = RoundTicks(1, 1e12, true, 7);
@@ -126,12 +126,12 @@ TEST(RoundTicksTest, OfALongLogarithmicAxisArePowersOfTen) {
   EXPECT_GE(ticks.back(), 1e12);
 }
 
-TEST(RoundTicksTest, OfAShortLogarithmicAxisAreEquallyFar) {
+TEST(RoundTicksTest, ShortLogarithmicAxisHasLinearTicks) {
   EXPECT_THAT(RoundTicks(140, 190, true, 7),
               ElementsAre(140, 150, 160, 170, 180, 190));
 }
 
-TEST(ChartTest, CurvesSpanTheWholePictureBetweenRoundNumbers) {
+TEST(ChartTest, CurvesFillThePictureBetweenRoundNumbers) {
   const std::string svg =
       ChartSvg({.title = "loss",
                 .x_label = "epoch",
@@ -147,7 +147,7 @@ TEST(ChartTest, CurvesSpanTheWholePictureBetweenRoundNumbers) {
                           "epoch", "train", "test"));
 }
 
-TEST(ChartTest, LabelsAndNamesStandInsideThePictureAndBelowTheCurves) {
+TEST(ChartTest, LabelsAndNamesAreInsideThePictureBelowTheCurves) {
   const std::string name(120, 'n');
   const std::string svg = ChartSvg(
       {.title = "t",
@@ -174,11 +174,11 @@ TEST(ChartTest, LabelsAndNamesStandInsideThePictureAndBelowTheCurves) {
   EXPECT_THAT(TextsOf(svg), Contains("20M"));
 }
 
-TEST(ChartTest, ASingleCurveNeedsNoName) {
+TEST(ChartTest, SingleCurveHasNoName) {
   EXPECT_THAT(TextsOf(SvgOf({{"only", {1, 2}}})), Not(Contains("only")));
 }
 
-TEST(ChartTest, LabelsThatHaveNoRoomAreLeftOut) {
+TEST(ChartTest, LabelsWithoutRoomAreLeftOut) {
   Curve curve = {.name = "c", .values = {}};
   for (int n = 1; n <= 100; ++n) {
     curve.values.push_back(n);
@@ -189,7 +189,7 @@ TEST(ChartTest, LabelsThatHaveNoRoomAreLeftOut) {
   EXPECT_THAT(texts, Contains("100"));
 }
 
-TEST(ChartTest, IntervalsAreNumberedByWholeNumbers) {
+TEST(ChartTest, IntervalsHaveWholeNumbers) {
   const std::string svg =
       ChartSvg({.title = "t",
                 .x_label = "interval",
@@ -207,17 +207,17 @@ TEST(ChartTest, ValuesThatAreNotFiniteAreLeftOut) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
-TEST(ChartTest, OneValueOrNoneIsDrawnToo) {
+TEST(ChartTest, ChartWithOneOrNoValueIsDrawn) {
   EXPECT_THAT(PointsOf(SvgOf({{"c", {7}}})), SizeIs(1));
   const std::string empty = SvgOf({{"c", {}}});
   EXPECT_THAT(empty, HasSubstr("points=\"\""));
   EXPECT_THAT(empty, Not(HasSubstr("nan")));
-  // Numbers so near that no axis lies between.
+  // Numbers so close that they have no distance on an axis.
   EXPECT_THAT(SvgOf({{"c", {1e16, 1e16 + 2}}, {"d", {5e-324}}}),
               Not(HasSubstr("nan")));
 }
 
-TEST(ChartTest, ValuesStandWhereTheirXSays) {
+TEST(ChartTest, ValuesAreDrawnAtTheirX) {
   const std::string svg =
       SvgOf({{.name = "c", .values = {1, 2, 3}, .x = {1, 2, 5}}});
   const std::vector<Point> points = PointsOf(svg);
@@ -226,8 +226,8 @@ TEST(ChartTest, ValuesStandWhereTheirXSays) {
   EXPECT_THAT(TextsOf(svg), Contains("5"));
 }
 
-TEST(ChartTest, DoublingIsTheSameDistanceOnLogarithmicAxes) {
-  // 0 cannot be shown.
+TEST(ChartTest, DoublingIsAConstantDistanceOnLogarithmicAxes) {
+  // A logarithmic axis cannot show 0.
   const std::vector<Point> points = PointsOf(ChartSvg(
       {.title = "t",
        .x_label = "ranks",
@@ -262,7 +262,7 @@ TEST(ChartTest, DashedCurvesHaveNoDots) {
   EXPECT_THAT(svg, Not(HasSubstr("<circle")));
 }
 
-TEST(ChartTest, AnAxisCanBeginAtZero) {
+TEST(ChartTest, AxisCanBeginAtZero) {
   EXPECT_THAT(TextsOf(ChartSvg({.title = "t",
                                 .x_label = "ranks",
                                 .curves = {{.name = "c", .values = {91, 92}}},
@@ -270,7 +270,7 @@ TEST(ChartTest, AnAxisCanBeginAtZero) {
               Contains("0"));
 }
 
-TEST(ChartTest, ADocumentStandsAloneBelowItsTitle) {
+TEST(ChartTest, DocumentIsStandaloneWithATitle) {
   const std::string document =
       ChartDocument({.title = "a<b", .x_label = "x", .curves = {}});
   EXPECT_EQ(document.find("<svg xmlns="), 0u);
@@ -279,7 +279,7 @@ TEST(ChartTest, ADocumentStandsAloneBelowItsTitle) {
   EXPECT_THAT(TextsOf(document), Contains("a&lt;b"));
 }
 
-TEST(HtmlPageTest, TextIsEscapedAndNothingComesFromElsewhere) {
+TEST(HtmlPageTest, TextIsEscapedAndPageIsSelfContained) {
   const std::string page =
       HtmlPage("a<b", PropertyTable("p", {{"\"x\"", "& y"}}));
   EXPECT_THAT(page, HasSubstr("<title>a&lt;b</title>"));

@@ -37,7 +37,7 @@ struct SeenChild {
 const ChildOptions kPiped = {
     .command = {}, .environment = {}, .output = Stream::kPipe};
 
-// `on_output` is called with all of it so far.
+// `on_output` receives all output so far.
 SeenChild RunChildShell(
     const std::string& script, ChildOptions options = kPiped,
     const std::function<void(const std::string&)>& on_output = nullptr) {
@@ -65,7 +65,7 @@ TEST(ChildTest, OutputEnvironmentAndExitCodeArrive) {
   EXPECT_EQ(seen.end.exit_code, 5);
 }
 
-TEST(ChildTest, MuchOutputArrivesWhole) {
+TEST(ChildTest, LargeOutputArrivesCompletely) {
   const SeenChild seen = RunChildShell(
       "i=0; while [ $i -lt 20000 ]; do echo $i; "
       "i=$((i+1)); done");
@@ -73,7 +73,7 @@ TEST(ChildTest, MuchOutputArrivesWhole) {
   EXPECT_THAT(seen.output, ::testing::EndsWith("\n19999\n"));
 }
 
-TEST(ChildTest, ATerminalPassesBytesAsTheyAre) {
+TEST(ChildTest, TerminalPassesBytesUnchanged) {
   const SeenChild seen = RunChildShell(
       "test -t 1 && printf 'a\\nb'",
       {.command = {}, .environment = {}, .output = Stream::kTerminal});
@@ -81,13 +81,13 @@ TEST(ChildTest, ATerminalPassesBytesAsTheyAre) {
   EXPECT_EQ(seen.output, "a\nb");
 }
 
-TEST(ChildTest, WhoHoldsTheStreamOpenDoesNotHoldUpTheEnd) {
+TEST(ChildTest, GrandchildWithOpenStreamDoesNotDelayTheEnd) {
   const SeenChild seen = RunChildShell("sleep infinity & echo $!");
   EXPECT_EQ(seen.end.exit_code, 0);
   kill(std::stoi(seen.output), SIGKILL);
 }
 
-// In a process group of its own.
+// The child has its own process group.
 SeenChild RunGroup(const std::string& script,
                    const std::function<void(const std::string&)>& on_output) {
   ChildOptions options = kPiped;
@@ -95,7 +95,7 @@ SeenChild RunGroup(const std::string& script,
   return RunChildShell(script, options, on_output);
 }
 
-TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
+TEST(ChildTest, SignalToThisProcessReachesTheChild) {
   const SeenChild seen = RunGroup(
       "sleep infinity >/dev/null & "
       "trap 'kill $!; echo got; exit 7' USR1; echo ready; wait",
@@ -107,7 +107,7 @@ TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
   EXPECT_EQ(seen.end.ended_by_signal, 0) << "SIGUSR1 ends nothing";
 }
 
-TEST(ChildTest, ASignalThatIsIgnoredStaysIgnored) {
+TEST(ChildTest, IgnoredSignalStaysIgnored) {
   const sighandler_t former = signal(SIGHUP, SIG_IGN);  // as nohup does
   const SeenChild seen = RunGroup(
       "trap 'exit 7' USR1; echo ready; while true; do sleep 0.01; done",
@@ -120,8 +120,8 @@ TEST(ChildTest, ASignalThatIsIgnoredStaysIgnored) {
   EXPECT_EQ(seen.end.exit_code, 7);
 }
 
-TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // its orphans are this process's to see
+TEST(ChildTest, SignalThatEndsTheChildEndsItsGroup) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // adopts orphans of the child
   const SeenChild seen = RunGroup(
       "(trap '' TERM; exec sleep infinity) >/dev/null 2>&1 & "
       "echo $!; exec sleep infinity",
@@ -134,8 +134,8 @@ TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
   EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-// Without a pipe for signals, too.
-TEST(ChildTest, WhatTakesTooLongIsEnded) {
+// Also without a SignalPipe.
+TEST(ChildTest, ChildBeyondItsTimeLimitIsEnded) {
   ChildOptions options = kPiped;
   options.limit = absl::Milliseconds(50);
   const SeenChild seen = RunChildShell("exec sleep infinity", options);
@@ -143,7 +143,7 @@ TEST(ChildTest, WhatTakesTooLongIsEnded) {
   EXPECT_EQ(seen.end.exit_code, 128 + SIGTERM);
 }
 
-TEST(ChildTest, AnErrorBeforeTheProgramStartsItNot) {
+TEST(ChildTest, ErrorInBeforeExecPreventsTheStart) {
   const auto end =
       RunChild({.command = {"true"}, .environment = {}, .before_exec = [] {
                   return absl::InternalError("no binding");
@@ -151,7 +151,7 @@ TEST(ChildTest, AnErrorBeforeTheProgramStartsItNot) {
   EXPECT_THAT(std::string(end.status().message()), HasSubstr("no binding"));
 }
 
-TEST(CaptureTest, TheEnvironmentIsThisOneWithChanges) {
+TEST(CaptureTest, EnvironmentIsInheritedWithChanges) {
   const auto output =
       CaptureOutput({"sh", "-c", "echo $A; test -n \"$PATH\""}, {{"A", "b"}});
   ASSERT_TRUE(output.ok()) << output.status();
@@ -159,7 +159,7 @@ TEST(CaptureTest, TheEnvironmentIsThisOneWithChanges) {
   EXPECT_EQ(output->text, "b\n");
 }
 
-TEST(CaptureTest, OutputAndErrorsAreTakenTogether) {
+TEST(CaptureTest, OutputAndErrorsAreCombined) {
   const auto output = CaptureOutput({"sh", "-c", "echo a; echo b >&2; exit 3"});
   ASSERT_TRUE(output.ok()) << output.status();
   EXPECT_EQ(output->status, 3);
@@ -181,13 +181,13 @@ class LoggedChildTest : public ::testing::Test {
                      .grace = grace,
                      .stop = &stop_});
   }
-  // A named pipe, whose end of the file comes when none has it open any more.
+  // A named pipe. It reaches its end when no process has it open any more.
   std::string MakeFifo() {
     const std::string fifo = folder_ / "fifo";
     EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     return fifo;
   }
-  // Of a process that runs a child, gets SIGINT, and stands still until the
+  // Exit code of a process that runs a child, gets SIGINT, and stops until the
   // child has ended with `code`: 0 if it `is_right`.
   int StatusOfInterrupted(
       int code, const std::function<bool(const ChildEnd&)>& is_right) {
@@ -213,7 +213,7 @@ class LoggedChildTest : public ::testing::Test {
   SignalPipe stop_;
 };
 
-TEST_F(LoggedChildTest, TellsExitCodeAndKeepsWhatWasWritten) {
+TEST_F(LoggedChildTest, ExitCodeIsReturnedAndOutputIsInTheLog) {
   const auto end = RunChildShell("echo out; echo $A >&2; cat; exit 3");
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->exit_code, 3);
@@ -221,10 +221,10 @@ TEST_F(LoggedChildTest, TellsExitCodeAndKeepsWhatWasWritten) {
   EXPECT_EQ(Log(), "out\nb\n");
 }
 
-TEST_F(LoggedChildTest, WhatTakesTooLongEndsWithItsWholeGroup) {
+TEST_F(LoggedChildTest, TimeLimitEndsTheWholeGroup) {
   const std::string fifo = MakeFifo();
-  // Both hold the pipe's writing end: there is an end of the file for us only
-  // when both are gone. The one in the background does not heed SIGTERM.
+  // Both processes hold the pipe's writing end, so the reader sees its end only
+  // after both have ended. The background process ignores SIGTERM.
   const base::Descriptor reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK));
   const auto end = RunChildShell(
       "exec 3>'" + fifo +
@@ -233,13 +233,13 @@ TEST_F(LoggedChildTest, WhatTakesTooLongEndsWithItsWholeGroup) {
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_TRUE(end->timed_out);
   EXPECT_EQ(end->exit_code, 128 + SIGTERM);
-  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);  // blocks until all are gone
+  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);  // until both have ended
   char byte;
   EXPECT_EQ(read(reader.get(), &byte, 1), 0);
 }
 
-TEST_F(LoggedChildTest, WhoDoesNotHeedSigtermIsKilledAfterTheGrace) {
-  // What is ignored here is ignored by children from their beginning.
+TEST_F(LoggedChildTest, ChildThatIgnoresSigtermIsKilledAfterTheGrace) {
+  // Children inherit ignored signals from this process.
   signal(SIGTERM, SIG_IGN);
   const auto end = RunChildShell("exec tail -f /dev/null",
                                  /*limit=*/absl::Milliseconds(20),
@@ -249,15 +249,15 @@ TEST_F(LoggedChildTest, WhoDoesNotHeedSigtermIsKilledAfterTheGrace) {
   EXPECT_EQ(end->exit_code, 128 + SIGKILL);
 }
 
-TEST_F(LoggedChildTest, AStopSignalEndsTheRunAndIsTold) {
-  raise(SIGINT);  // is kept until somebody looks
+TEST_F(LoggedChildTest, StopSignalEndsTheRunAndIsReported) {
+  raise(SIGINT);  // stays in the pipe
   const auto end = RunChildShell("exec tail -f /dev/null");
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->ended_by_signal, SIGINT);
   EXPECT_EQ(end->exit_code, 128 + SIGTERM);
 }
 
-TEST_F(LoggedChildTest, AStopSignalIsToldThoughTheChildEndedFirst) {
+TEST_F(LoggedChildTest, StopSignalIsReportedEvenIfTheChildEndedFirst) {
   EXPECT_EQ(StatusOfInterrupted(/*code=*/3,
                                 [](const ChildEnd& end) {
                                   return end.ended_by_signal == SIGINT &&
@@ -266,7 +266,7 @@ TEST_F(LoggedChildTest, AStopSignalIsToldThoughTheChildEndedFirst) {
             0);
 }
 
-TEST_F(LoggedChildTest, AfterASuccessTheNextRunIsInterrupted) {
+TEST_F(LoggedChildTest, StopSignalDuringASuccessInterruptsTheNextRun) {
   EXPECT_EQ(StatusOfInterrupted(/*code=*/0,
                                 [this](const ChildEnd& end) {
                                   return end.ended_by_signal == 0 &&
@@ -275,7 +275,7 @@ TEST_F(LoggedChildTest, AfterASuccessTheNextRunIsInterrupted) {
             0);
 }
 
-TEST_F(LoggedChildTest, TheChildDoesNotOutliveThisProcess) {
+TEST_F(LoggedChildTest, ChildDoesNotOutliveThisProcess) {
   const std::string fifo = MakeFifo();
   const pid_t runner = fork();
   if (runner == 0) {
@@ -294,7 +294,7 @@ TEST_F(LoggedChildTest, TheChildDoesNotOutliveThisProcess) {
   if (writer.revents == 0) kill(static_cast<pid_t>(std::stol(text)), SIGKILL);
 }
 
-TEST_F(LoggedChildTest, ALogThatCannotBeWrittenIsNamed) {
+TEST_F(LoggedChildTest, UnwritableLogIsNamed) {
   const auto end = RunChild({.command = {"true"},
                              .environment = {},
                              .log_file = folder_ / "none/log",
@@ -303,7 +303,7 @@ TEST_F(LoggedChildTest, ALogThatCannotBeWrittenIsNamed) {
   EXPECT_THAT(std::string(end.status().message()), HasSubstr("none/log"));
 }
 
-TEST(ChildProcessTest, GivesItsOutputAndExitCode) {
+TEST(ChildProcessTest, OutputAndExitCodeAreReturned) {
   ChildProcess child("/bin/sh", {"sh", "-c", "echo $NAME; exit 3"},
                      {"NAME=value"});
   std::array<char, 16> buffer;
@@ -313,7 +313,7 @@ TEST(ChildProcessTest, GivesItsOutputAndExitCode) {
   EXPECT_EQ(child.Wait(), 3);
 }
 
-TEST(ChildProcessTest, DiesOfSignalsThatItsParentCatches) {
+TEST(ChildProcessTest, SignalsCaughtByTheParentEndTheChild) {
   const SignalPipe signals;
   ChildProcess child("/bin/sh", {"sh", "-c", "echo; while :; do :; done"}, {});
   char newline = 0;

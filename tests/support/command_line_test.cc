@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// "one two three ...", of so many words.
+// "one two three ...": the given number of words.
 std::string Words(int count) {
   std::string words = "one";
   for (int i = 1; i < count; ++i) words += i % 2 == 1 ? " two" : " three";
@@ -36,7 +36,7 @@ class CommandLineTest : public ::testing::Test {
         ->check(CLI::IsMember(std::vector<std::string>(20, "some_value")));
   }
 
-  // How parsing these ends, though it should not.
+  // How the parsing of these arguments ends. It must fail.
   EarlyEnd EndOf(std::vector<std::string> arguments) {
     std::reverse(arguments.begin(), arguments.end());
     try {
@@ -62,7 +62,7 @@ TEST_F(CommandLineTest, HelpFitsATerminal) {
   }
   EXPECT_THAT(lines[0], StartsWith("one two three"));
   EXPECT_THAT(lines[1], ::testing::ContainsRegex("^(two|three)"));
-  // What describes a flag goes on in its column.
+  // The description of a flag continues in its column.
   const auto flag = std::find_if(
       lines.begin(), lines.end(),
       [](const std::string& line) { return line.starts_with("  --data-dir"); });
@@ -75,7 +75,7 @@ TEST_F(CommandLineTest, HelpFitsATerminal) {
   EXPECT_THAT(end.text, HasSubstr("Of it\n"));
 }
 
-TEST_F(CommandLineTest, WrongFlagsAreNamedWithTheNearest) {
+TEST_F(CommandLineTest, UnknownFlagIsNamedWithTheNearestKnownOne) {
   for (const auto& [argument, told] :
        std::vector<std::pair<std::string, std::string>>{
            {"--date-dir=x", "unknown flag --date-dir; did you mean --data-dir"},
@@ -91,7 +91,7 @@ TEST_F(CommandLineTest, WrongFlagsAreNamedWithTheNearest) {
   }
 }
 
-TEST_F(CommandLineTest, ErrorsAreToldApartFromWhatWasAskedFor) {
+TEST_F(CommandLineTest, VersionGoesToStandardOutputAndErrorsToStandardError) {
   std::ostringstream out;
   std::ostringstream err;
   EXPECT_EQ(EndOf({"--version"}).Tell(out, err), 0);

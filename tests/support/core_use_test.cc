@@ -24,8 +24,8 @@ int64_t Ticks(double seconds) {
                               static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
-// Fields of /proc/PID/stat, and of a thread's; of the ticks, 30 are the
-// kernel's.
+// A line of /proc/PID/stat, also for a thread. 30 of the ticks are in kernel
+// mode.
 std::string Stat(const std::string& name, int64_t ticks, int cpu,
                  int threads = 1) {
   return absl::StrCat(
@@ -35,11 +35,11 @@ std::string Stat(const std::string& name, int64_t ticks, int cpu,
 
 class CoreUseTest : public ::testing::Test {
  protected:
-  // Seconds since the start, of CPUs 0, 1, ...
+  // Seconds since the start, for CPUs 0, 1, ...
   void SetCpus(const std::vector<CpuTimes>& cpus) {
     std::vector<std::string> lines = {"cpu  1 1 1 1 1 1 1 1 0 0"};
     for (size_t i = 0; i < cpus.size(); ++i) {
-      // Half of what is busy is the kernel's.
+      // Half of the busy time is in kernel mode.
       const int64_t half = Ticks(cpus[i].busy / 2);
       lines.push_back(absl::StrCat(
           "cpu", i, " ", half, " 0 ", half, " ", Ticks(cpus[i].idle), " ",
@@ -48,7 +48,7 @@ class CoreUseTest : public ::testing::Test {
     tree_.Write("/proc/stat", absl::StrJoin(lines, "\n") + "\nintr 1 2 3");
   }
 
-  // A process with a thread for each of `threads`: seconds, and the CPU.
+  // A process with one thread for each of `threads`: seconds and CPU.
   void SetProcess(int id, const std::string& name,
                   const std::vector<std::pair<double, int>>& threads) {
     double sum = 0;
@@ -65,7 +65,7 @@ class CoreUseTest : public ::testing::Test {
   hvdlite::testing::MachineFiles tree_;
 };
 
-TEST_F(CoreUseTest, TimesAreReadOfEveryCpu) {
+TEST_F(CoreUseTest, TimesOfEveryCpuAreRead) {
   tree_.Write(
       "/proc/stat",
       "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 200 300 400 500 600 700 300 "
@@ -80,7 +80,7 @@ TEST_F(CoreUseTest, TimesAreReadOfEveryCpu) {
   EXPECT_DOUBLE_EQ(cpus.at(0).stolen, 300 / second);
 }
 
-TEST_F(CoreUseTest, SharesAreThoseOfTheTimeBetweenTwoLooks) {
+TEST_F(CoreUseTest, SharesAreRelativeToTheTimeBetweenSamples) {
   CoreWatch watch(tree_.files());
   SetCpus({{.busy = 100, .idle = 50}, {.busy = 7, .iowait = 1, .idle = 3}});
   const CoreLook first = watch.Look(0);
@@ -93,12 +93,12 @@ TEST_F(CoreUseTest, SharesAreThoseOfTheTimeBetweenTwoLooks) {
           CoreUse{.cpus = {0}, .busy = 1},
           CoreUse{.cpus = {1}, .busy = 0.2, .iowait = 0.3, .stolen = 0.1},
           CoreUse{.cpus = {2}}));
-  // Nothing has passed.
+  // No time has passed.
   EXPECT_THAT(UseBetween(watch, last, last, {{0}}),
               ElementsAre(CoreUse{.cpus = {0}}));
 }
 
-TEST_F(CoreUseTest, ACoreIsAsBusyAsItsBusiestHardwareThread) {
+TEST_F(CoreUseTest, CoreIsAsBusyAsItsBusiestHardwareThread) {
   CoreWatch watch(tree_.files());
   SetCpus({{}, {}, {}, {}});
   const CoreLook first = watch.Look(0);
@@ -109,7 +109,7 @@ TEST_F(CoreUseTest, ACoreIsAsBusyAsItsBusiestHardwareThread) {
               ElementsAre(CoreUse{.cpus = {0, 2}, .busy = 0.6, .iowait = 0.1}));
 }
 
-TEST_F(CoreUseTest, ThreadsCountWhereTheyRanAndOnlyWhatTheyDidMeanwhile) {
+TEST_F(CoreUseTest, ThreadTimeBetweenSamplesCountsForTheLastCpu) {
   CoreWatch watch(tree_.files());
   SetCpus({{}, {}});
   SetProcess(100, "trainer", {{1000, 0}, {1000, 1}});
@@ -130,7 +130,7 @@ TEST_F(CoreUseTest, ThreadsCountWhereTheyRanAndOnlyWhatTheyDidMeanwhile) {
   EXPECT_EQ(ProcessText(uses[1].processes[0]), "thief (pid 300) 60 %");
 }
 
-TEST_F(CoreUseTest, WhatAProcessDidBeforeTheFirstOfTheTwoLooksIsNotCounted) {
+TEST_F(CoreUseTest, TimeBeforeTheFirstSampleIsNotCounted) {
   CoreWatch watch(tree_.files());
   SetCpus({{}});
   SetProcess(100, "trainer", {{0.3, 0}});
@@ -144,7 +144,7 @@ TEST_F(CoreUseTest, WhatAProcessDidBeforeTheFirstOfTheTwoLooksIsNotCounted) {
       ElementsAre(ProcessUse{.name = "trainer", .id = 100, .share = 0.2}));
 }
 
-TEST_F(CoreUseTest, OneThatHasEndedKeepsItsTimeUnlessThatIsLittle) {
+TEST_F(CoreUseTest, EndedProcessIsKeptUnlessItsTimeIsShort) {
   CoreWatch watch(tree_.files());
   SetCpus({{}});
   const CoreLook first = watch.Look(0);
@@ -170,7 +170,7 @@ TEST_F(CoreUseTest, BarsShowSharesOfTheTime) {
       "  CPU 2    ........................................   0 %  -\n");
 }
 
-TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
+TEST(ProcessTimesTest, NamesMayContainParenthesesAndSpaces) {
   const auto time = ParseProcessStat(Stat("a) R (b", 100, 5, 2));
   ASSERT_TRUE(time.has_value());
   EXPECT_EQ(time->name, "a) R (b");
@@ -190,7 +190,7 @@ TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
           .has_value());
 }
 
-TEST_F(CoreUseTest, ReadsTheTimeOfEveryProcess) {
+TEST_F(CoreUseTest, TimesOfEveryProcessAreRead) {
   SetProcess(12, "x", {{1, 0}});
   tree_.Write("/proc/meminfo", "MemTotal: 1");
   const ProcessTimes times = ReadProcessTimes(tree_.files());

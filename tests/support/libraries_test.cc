@@ -23,7 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(LibrariesTest, ReadsWhatTheLinkerLists) {
+TEST(LibrariesTest, LinkerListIsParsed) {
   EXPECT_THAT(
       ParseLinkerList("\tlinux-vdso.so.1 (0x00007ffd)\n"
                       "\t/opt/libjemalloc.so.2 (0x00007f)\n"
@@ -45,7 +45,7 @@ TEST(LibrariesTest, ThisProcessHasTheCLibrary) {
   EXPECT_TRUE(found);
 }
 
-TEST(LibrariesTest, AScriptIsRefused) {
+TEST(LibrariesTest, ScriptIsRefused) {
   const std::string script = ::testing::TempDir() + "/doctor_script";
   std::ofstream(script) << "#!/bin/sh\n";
   const auto libraries = LibrariesOf(script);
@@ -55,12 +55,12 @@ TEST(LibrariesTest, AScriptIsRefused) {
   std::remove(script.c_str());
 }
 
-TEST(LibrariesTest, AProgramThatIsNotThereIsNotFound) {
+TEST(LibrariesTest, MissingProgramIsNotFound) {
   EXPECT_EQ(LibrariesOf("/nonexistent/prog").status().code(),
             absl::StatusCode::kNotFound);
 }
 
-// `file` with `name` in place of its C library.
+// Copies `file`, with `name` instead of its C library.
 void CopyWithOtherLibrary(const std::string& file, const std::string& copy,
                           const std::string& name) {
   std::ifstream in(file, std::ios::binary);
@@ -75,7 +75,7 @@ void CopyWithOtherLibrary(const std::string& file, const std::string& copy,
   std::ofstream(copy, std::ios::binary) << bytes;
 }
 
-TEST(LibrariesTest, LibrariesThatAreMissingHaveNoPath) {
+TEST(LibrariesTest, MissingLibrariesHaveNoPath) {
   const std::string copy = ::testing::TempDir() + "/doctor_missing";
   CopyWithOtherLibrary("/bin/true", copy, "libq.so.6");
   const auto libraries = LibrariesOf(copy);
@@ -93,7 +93,7 @@ TEST(LibrariesTest, ListsTheLibrariesOfAProgram) {
   }
 }
 
-TEST(LibrariesTest, ProgramsNameTheirLinker) {
+TEST(LibrariesTest, LinkerOfAProgramIsRead) {
   EXPECT_THAT(InterpreterOf("/proc/self/exe"), HasSubstr("/ld"));
   EXPECT_EQ(InterpreterOf("/proc/self/maps"), "");
 }
@@ -105,7 +105,7 @@ TEST(LibrariesTest, OpenBlasMayBeBehindLibblas) {
   EXPECT_EQ(OpenBlasCandidate({{"libopenblas.so.0", ""}}), "libblas.so.3");
 }
 
-TEST(LibrariesTest, TheLargePageLibraryIsOneThatIsFound) {
+TEST(LibrariesTest, LargePageLibraryCountsOnlyIfFound) {
   EXPECT_TRUE(HasLargePageLibrary({{"libjemalloc.so.2", "/l/libjemalloc.so.2"},
                                    {"libmpg.so.1", "/l/libmpg.so.1"}}));
   EXPECT_FALSE(HasLargePageLibrary({{"libmpg.so.1", ""}}));

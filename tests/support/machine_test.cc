@@ -16,19 +16,20 @@
 namespace hvdlite::support {
 namespace {
 
-TEST(SystemFilesTest, ValuesOfProc) {
+TEST(SystemFilesTest, ValuesOfProcAreParsed) {
   EXPECT_EQ(ValueOf("a : 1\nmodel name\t: X 5: y\n", "model name"), "X 5: y");
   EXPECT_EQ(ValueOf("model names: Z\n", "model name"), "");
   EXPECT_EQ(BracketedChoice("always [madvise] never"), "madvise");
   EXPECT_EQ(BracketedChoice("off"), "off");
 }
 
-TEST(SystemFilesTest, WhatCannotBeReadIsNothing) {
+TEST(SystemFilesTest, UnreadableFileHasNoValue) {
   const SystemFiles files("/nonexistent");
   EXPECT_FALSE(files.Text("/a").has_value());
   EXPECT_FALSE(files.Number("/a").has_value());
   EXPECT_TRUE(files.Names("/").empty());
-  // They open; as a file of /proc whose process ends before it is read.
+  // These can be opened but not read, like a file of /proc whose process ends
+  // before the read.
   EXPECT_FALSE(SystemFiles().Text("/proc/self").has_value());
   EXPECT_FALSE(SystemFiles().Text("/proc/self/mem").has_value());
 }
@@ -41,11 +42,11 @@ TEST(MachineTest, HardwareThreadsOfACoreAreOneCore) {
                absl::StrCat(cpu % 2, ",", cpu % 2 + 2));
   }
   EXPECT_EQ(CoresOf({3, 2, 1, 0}, tree.files()), (std::vector<int>{0, 1}));
-  // Where nobody knows, each counts.
+  // CPUs of an unknown core count separately.
   EXPECT_EQ(CoresOf({5, 7}, tree.files()), (std::vector<int>{5, 7}));
 }
 
-TEST(MachineTest, IsDescribedInWords) {
+TEST(MachineTest, DescriptionHasAllFacts) {
   testing::MachineFiles tree;
   tree.Write("/proc/cpuinfo", "model name\t: Xeon\n");
   tree.Write("/proc/meminfo", "MemTotal:  8388608 kB\n");
@@ -57,7 +58,7 @@ TEST(MachineTest, IsDescribedInWords) {
   EXPECT_EQ(machine.count("cores"), 1u);
 }
 
-TEST(MachineTest, AllItsCoresAreDescribedAndWhatThisProcessMayUseOfThem) {
+TEST(MachineTest, DescriptionHasAllCoresAndTheAllowedThreads) {
   testing::MachineFiles tree;
   const auto cores = [&] {
     const auto words = DescribeMachine(tree.files());
@@ -77,7 +78,7 @@ TEST(MachineTest, AllItsCoresAreDescribedAndWhatThisProcessMayUseOfThem) {
   const std::string all =
       "2 cores with 4 hardware threads, 2 sockets, 1 NUMA node";
   EXPECT_EQ(cores(), all);
-  // One thread is bound; CPUs that are not online do not count.
+  // One thread is bound; offline CPUs do not count.
   const auto allow = [&](const std::string& thread, const std::string& cpus) {
     tree.Write("/proc/self/task/" + thread + "/status",
                "Cpus_allowed:\tff\nCpus_allowed_list:\t" + cpus);
@@ -92,7 +93,7 @@ TEST(MachineTest, AllItsCoresAreDescribedAndWhatThisProcessMayUseOfThem) {
   EXPECT_EQ(cores(), all);
 }
 
-TEST(MachineTest, CpuTimeIsWhatAllProgramsTakeButIdling) {
+TEST(MachineTest, CpuTimeExcludesIdleTime) {
   testing::MachineFiles tree;
   EXPECT_EQ(CpuSecondsNow(tree.files()).machine, 0);
   // user nice system idle iowait irq softirq steal guest
@@ -112,11 +113,11 @@ TEST(MachineTest, CpuTimeIsWhatAllProgramsTakeButIdling) {
   EXPECT_EQ(DescribeOtherPrograms(-0.01, 2), "0.00 of 2 CPUs: quiet");
 }
 
-TEST(MachineTest, FilesTellProcessorSocketsAndNodes) {
+TEST(MachineTest, ProcessorSocketsAndNodesAreRead) {
   testing::MachineFiles tree;
   tree.Write("/proc/cpuinfo", "model name\t: Xeon\nflags\t\t: fma avx2\n");
   tree.Write("/sys/devices/system/node/node0/cpulist", "0-3");
-  tree.Write("/sys/devices/system/node/node1/cpulist", "");  // memory alone
+  tree.Write("/sys/devices/system/node/node1/cpulist", "");  // only memory
   for (const int cpu : AllowedCpus()) {
     tree.Write(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
                             "/topology/thread_siblings_list"),
@@ -130,7 +131,7 @@ TEST(MachineTest, FilesTellProcessorSocketsAndNodes) {
   EXPECT_EQ(machine.cpu_flags, (std::set<std::string>{"avx2", "fma"}));
 }
 
-TEST(MachineTest, AnA64fxIsKnownByItsNumbers) {
+TEST(MachineTest, A64fxIsRecognizedByItsNumbers) {
   testing::MachineFiles tree;
   tree.Write(
       "/proc/cpuinfo",
@@ -141,7 +142,7 @@ TEST(MachineTest, AnA64fxIsKnownByItsNumbers) {
   EXPECT_NE(ThisMachine(tree.files()).processor, "A64FX");
 }
 
-TEST(MachineTest, OnlyVariablesThatMatterAreKept) {
+TEST(MachineTest, OnlyRelevantVariablesAreKept) {
   const base::Environment environment = base::FakeEnvironment(
       {{"OMP_NUM_THREADS", "2"}, {"HOME", "/root"}, {"LD_PRELOAD", "x.so"}});
   EXPECT_EQ(RelevantVariables(environment),

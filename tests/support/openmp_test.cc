@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(OpenMpTest, RuntimesAreKnownByTheirLibraries) {
+TEST(OpenMpTest, RuntimesAreRecognizedByTheirLibraries) {
   EXPECT_THAT(OpenMpRuntimesOf({{"libomp.so.5", ""},
                                 {"libiomp5.so", ""},
                                 {"libgomp-a34b3233.so.1", ""},
@@ -20,7 +20,7 @@ TEST(OpenMpTest, RuntimesAreKnownByTheirLibraries) {
   EXPECT_THAT(OpenMpRuntimesOf({{"libm.so.6", ""}}), ElementsAre());
 }
 
-TEST(OpenMpTest, NamesAreReadAsTheyAreWritten) {
+TEST(OpenMpTest, NamesRoundTrip) {
   for (const OpenMpRuntime runtime :
        {OpenMpRuntime::kNone, OpenMpRuntime::kGnu, OpenMpRuntime::kUnknown}) {
     const auto parsed = ParseOpenMpRuntime(OpenMpRuntimeName(runtime));

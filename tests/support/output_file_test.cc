@@ -29,7 +29,7 @@ class OutputFileTest : public ::testing::Test {
   const std::string file_ = folder_.File("file");
 };
 
-TEST_F(OutputFileTest, AFileThatExistsNeedsOverwrite) {
+TEST_F(OutputFileTest, ExistingFileNeedsOverwrite) {
   EXPECT_EQ(Check({{"--report", file_}}, false), "");
   EXPECT_FALSE(std::filesystem::exists(file_));
   timeline::WriteFile(file_, "old");
@@ -44,12 +44,12 @@ TEST_F(OutputFileTest, AFileThatExistsNeedsOverwrite) {
   EXPECT_THROW(RequireOutputs({{"--report", file_}}, false), InputError);
 }
 
-TEST_F(OutputFileTest, ALinkExistsWhereverItLeads) {
+TEST_F(OutputFileTest, DanglingLinkCountsAsExisting) {
   std::filesystem::create_symlink(folder_.File("none"), file_);
   EXPECT_THAT(Check({{"--report", file_}}, false), HasSubstr("it exists"));
 }
 
-TEST_F(OutputFileTest, AnInputIsNeverReplaced) {
+TEST_F(OutputFileTest, InputIsNeverReplaced) {
   timeline::WriteFile(file_, "input");
   const std::string symbolic = folder_.File("symbolic");
   const std::string hard = folder_.File("hard");
@@ -60,14 +60,14 @@ TEST_F(OutputFileTest, AnInputIsNeverReplaced) {
                 AllOf(HasSubstr("this command reads"),
                       HasSubstr("name another file")))
         << output;
-    // A folder stands for what is in it.
+    // A directory stands for all files in it.
     EXPECT_THAT(Check({{"-o", output}}, true, {folder_.File("")}),
                 HasSubstr("this command reads"));
   }
   EXPECT_EQ(Check({{"-o", folder_.File("new")}}, false, {folder_.File("")}), "");
 }
 
-TEST_F(OutputFileTest, TwoOutputsAreNotOneFile) {
+TEST_F(OutputFileTest, OutputsMustBeDifferentFiles) {
   EXPECT_THAT(Check({{"--json", file_}, {"--html", folder_.File("./file")}},
                     true),
               AllOf(HasSubstr("(--html)"), HasSubstr("--json writes")));
@@ -75,13 +75,13 @@ TEST_F(OutputFileTest, TwoOutputsAreNotOneFile) {
             "");
 }
 
-TEST_F(OutputFileTest, StreamsAreAlwaysFine) {
+TEST_F(OutputFileTest, StreamsAreAlwaysAllowed) {
   for (const char* stream : {"", "-", "/dev/stdout", "/dev/null"}) {
     EXPECT_EQ(Check({{"--json", stream}}, false), "") << stream;
   }
 }
 
-TEST_F(OutputFileTest, WhatCannotBeWrittenIsKnownBefore) {
+TEST_F(OutputFileTest, UnwritableFileIsAnErrorBeforeTheWork) {
   EXPECT_THAT(Check({{"--json", folder_.File("")}}, true),
               HasSubstr("it is a directory"));
   EXPECT_THAT(Check({{"--json", folder_.File("none/file")}}, true),
@@ -89,7 +89,7 @@ TEST_F(OutputFileTest, WhatCannotBeWrittenIsKnownBefore) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.File("")));
 }
 
-TEST_F(OutputFileTest, WritesAllOfATextOrNothing) {
+TEST_F(OutputFileTest, WholeTextOrNothingIsWritten) {
   WriteFile(file_, "new");
   std::ifstream file(file_);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "new");

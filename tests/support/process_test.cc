@@ -49,17 +49,17 @@ Seen RunShell(const std::string& script,
   return seen;
 }
 
-TEST(ProcessTest, HasItsEnvironmentStreamsAndExitCode) {
+TEST(ProcessTest, EnvironmentStreamsAndExitCodeArePassed) {
   const Seen seen = RunShell("echo $A; exit 3");
   EXPECT_EQ(seen.output, "value\n");
   EXPECT_EQ(seen.exit_code, 3);
 }
 
-TEST(ProcessTest, ASignalsEndIs128AndItsNumber) {
+TEST(ProcessTest, DeathBySignalIs128PlusItsNumber) {
   EXPECT_EQ(RunShell("kill -KILL $$").exit_code, 128 + SIGKILL);
 }
 
-TEST(ProcessTest, TheFileMayHaveAnotherNameThanTheProgram) {
+TEST(ProcessTest, FileMayDifferFromTheProgramsName) {
   EXPECT_EQ(RunShell("echo $0", {.command = {"another name"},
                                  .environment = {},
                                  .program = "/bin/sh"})
@@ -67,7 +67,7 @@ TEST(ProcessTest, TheFileMayHaveAnotherNameThanTheProgram) {
             "another name\n");
 }
 
-TEST(ProcessTest, OwnGroupsNumberIsTheProcesss) {
+TEST(ProcessTest, OwnGroupHasTheIdOfTheProcess) {
   EXPECT_EQ(RunShell("read id name state parent group rest < /proc/$$/stat; "
                      "test $group = $$",
                      {.command = {}, .environment = {}, .own_group = true})
@@ -75,12 +75,12 @@ TEST(ProcessTest, OwnGroupsNumberIsTheProcesss) {
             0);
 }
 
-TEST(ProcessTest, AnExitCodeIsKnownWhereChildrenWereIgnored) {
+TEST(ProcessTest, ExitCodeIsKnownEvenIfSigchldWasIgnored) {
   signal(SIGCHLD, SIG_IGN);
   EXPECT_EQ(RunShell("exit 3").exit_code, 3);
 }
 
-TEST(ProcessTest, WhoHasBeenWaitedForHasNoGoodExitCode) {
+TEST(ProcessTest, ProcessReapedElsewhereHasExitCode1) {
   const absl::StatusOr<pid_t> child =
       StartProcess({.command = {"true"}, .environment = {}});
   ASSERT_TRUE(child.ok()) << child.status();
@@ -88,13 +88,13 @@ TEST(ProcessTest, WhoHasBeenWaitedForHasNoGoodExitCode) {
   EXPECT_NE(WaitForExit(*child), 0);
 }
 
-TEST(ProcessTest, SignalsThatAreCaughtHereHaveTheirDefaultsThere) {
+TEST(ProcessTest, CaughtSignalsHaveDefaultActionsInTheChild) {
   signal(SIGTERM, SIG_DFL);
   const SignalPipe signals;
   EXPECT_EQ(RunShell("kill -TERM $$; exit 5").exit_code, 128 + SIGTERM);
 }
 
-TEST(ProcessTest, AChildThatIsNotYetTheProgramCatchesNothing) {
+TEST(ProcessTest, ChildCatchesNoSignalsBeforeExec) {
   signal(SIGTERM, SIG_DFL);
   const SignalPipe signals;
   ProcessOptions options = {.command = {"true"}, .environment = {}};
@@ -108,7 +108,7 @@ TEST(ProcessTest, AChildThatIsNotYetTheProgramCatchesNothing) {
   EXPECT_EQ(signals.Next(), std::nullopt);
 }
 
-TEST(ProcessTest, BlockedSignalsStayAsTheyWere) {
+TEST(ProcessTest, BlockedSignalsAreRestored) {
   sigset_t former;
   sigset_t after;
   pthread_sigmask(SIG_SETMASK, nullptr, &former);
@@ -117,11 +117,11 @@ TEST(ProcessTest, BlockedSignalsStayAsTheyWere) {
   for (int number = 1; number < 32; ++number) {
     EXPECT_EQ(sigismember(&former, number), sigismember(&after, number));
   }
-  signal(SIGINT, SIG_DFL);  // a shell's background ignores it
+  signal(SIGINT, SIG_DFL);  // ignored in a shell's background job
   EXPECT_EQ(RunShell("kill -INT $$; exit 5").exit_code, 128 + SIGINT);
 }
 
-TEST(ProcessTest, WhatIsNotThereIsNotFound) {
+TEST(ProcessTest, MissingProgramIsNotFound) {
   const auto child =
       StartProcess({.command = {"/no/such/program"}, .environment = {}});
   EXPECT_EQ(child.status().code(), absl::StatusCode::kNotFound);
@@ -130,14 +130,14 @@ TEST(ProcessTest, WhatIsNotThereIsNotFound) {
       HasSubstr("cannot start /no/such/program: No such file or directory"));
 }
 
-TEST(ProcessTest, WhatMayNotBeRunIsSaidSo) {
+TEST(ProcessTest, NonExecutableFileIsPermissionDenied) {
   EXPECT_EQ(StartProcess({.command = {"/dev/null"}, .environment = {}})
                 .status()
                 .code(),
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST(ProcessTest, AnErrorBeforeTheProgramIsReturned) {
+TEST(ProcessTest, ErrorOfBeforeExecIsReturned) {
   const std::string reason(2000, 'x');
   ProcessOptions options = {.command = {"true"}, .environment = {}};
   options.before_exec = [&] { return absl::InternalError(reason); };
@@ -146,8 +146,8 @@ TEST(ProcessTest, AnErrorBeforeTheProgramIsReturned) {
   EXPECT_EQ(child.status().message(), reason.substr(0, 1000));
 }
 
-TEST(ProcessTest, TheProgramWaitsForWhatIsToBeDoneBefore) {
-  // "(name) S": a child that waits sleeps, and `true` would have ended.
+TEST(ProcessTest, ProgramWaitsForBeforeProgram) {
+  // "(name) S": the child waits asleep; `true` would have ended.
   const auto name_and_state_of = [](const std::string& process) {
     std::string stat;
     std::getline(std::ifstream("/proc/" + process + "/stat"), stat);
@@ -170,14 +170,14 @@ TEST(ProcessTest, TheProgramWaitsForWhatIsToBeDoneBefore) {
   EXPECT_EQ(name, waiting);
   options.command = {"/no/such/program"};
   EXPECT_TRUE(absl::IsNotFound(StartProcess(options).status()));
-  // What cannot start is not begun.
+  // before_program is not called for a program that cannot start.
   name.clear();
   options.before_exec = [] { return absl::InternalError("no"); };
   EXPECT_FALSE(StartProcess(options).ok());
   EXPECT_EQ(name, "");
 }
 
-// Under nohup or in a shell's background some signals are ignored.
+// Some signals are ignored under nohup or in a shell's background job.
 class SignalPipeTest : public ::testing::Test {
  protected:
   SignalPipeTest() {
@@ -187,7 +187,7 @@ class SignalPipeTest : public ::testing::Test {
   }
 };
 
-TEST_F(SignalPipeTest, CatchesSignalsWhileItLives) {
+TEST_F(SignalPipeTest, CatchesSignalsWhileItExists) {
   SignalPipe signals;
   EXPECT_EQ(signals.Next(), std::nullopt);
   for (const int number : {SIGTERM, SIGINT, SIGQUIT, SIGHUP}) {
@@ -202,7 +202,7 @@ TEST_F(SignalPipeTest, RestoresTheFormerActions) {
   EXPECT_EXIT(raise(SIGHUP), ::testing::KilledBySignal(SIGHUP), "");
 }
 
-TEST_F(SignalPipeTest, WhatWasIgnoredStaysSo) {
+TEST_F(SignalPipeTest, IgnoredSignalsStayIgnored) {
   signal(SIGHUP, SIG_IGN);
   {
     const SignalPipe signals;
@@ -216,7 +216,7 @@ bool IsOfB(const std::string& path) {
   return path == "/b/train" || path == "./train";
 }
 
-TEST(PathOfProgramTest, IsTheFirstInPath) {
+TEST(PathOfProgramTest, FirstInPathIsFound) {
   EXPECT_EQ(
       PathOfProgram("train", base::FakeEnvironment({{"PATH", "/a:/b:"}}), IsOfB)
           .value(),
@@ -229,7 +229,7 @@ TEST(PathOfProgramTest, IsTheFirstInPath) {
             "./train");
 }
 
-TEST(PathOfProgramTest, WhatIsNowhereIsAnError) {
+TEST(PathOfProgramTest, MissingProgramIsAnError) {
   EXPECT_THAT(
       std::string(
           PathOfProgram("train", base::FakeEnvironment({{"PATH", "/a"}}), IsOfB)
@@ -243,12 +243,12 @@ TEST(PathOfProgramTest, WhatIsNowhereIsAnError) {
   };
   EXPECT_EQ(message_of("./x"),
             "there is no ./x: correct the path, or build it");
-  EXPECT_EQ(message_of("/etc"), "/etc is a folder, not a program");
+  EXPECT_EQ(message_of("/etc"), "/etc is a directory, not a program");
   EXPECT_THAT(message_of("/etc/passwd"),
               HasSubstr("/etc/passwd cannot be executed: chmod +x it"));
 }
 
-TEST(IsExecutableTest, FoldersAndDataAreNot) {
+TEST(IsExecutableTest, DirectoriesAndDataAreNotExecutable) {
   EXPECT_TRUE(IsExecutable("/bin/sh"));
   EXPECT_FALSE(IsExecutable("/bin"));
   EXPECT_FALSE(IsExecutable("/etc/passwd"));

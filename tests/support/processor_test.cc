@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
-TEST(CpuFlagsTest, AreThoseOfTheFirstProcessorOfX86OrArm) {
+TEST(CpuFlagsTest, FlagsOfTheFirstProcessorAreRead) {
   EXPECT_THAT(CpuFlags("model : 1\nflags\t\t: fpu avx2\nflags : x\n"),
               ElementsAre("avx2", "fpu"));
   EXPECT_THAT(CpuFlags("Features\t: fp asimd sve\n"),
@@ -25,7 +25,7 @@ TEST(CpuFlagsTest, AreThoseOfTheFirstProcessorOfX86OrArm) {
   EXPECT_THAT(CpuFlags(""), IsEmpty());
 }
 
-TEST(Bfloat16Test, WhatAProcessorLacksIsNamed) {
+TEST(Bfloat16Test, MissingInstructionsAreNamed) {
   EXPECT_EQ(MissingBfloat16Instructions({"sse2", "avx2", "avx512f"}),
             "avx512_bf16 or amx_bf16");
   EXPECT_EQ(MissingBfloat16Instructions({"asimd", "sve"}), "bf16 or svebf16");
@@ -37,11 +37,11 @@ TEST(Bfloat16Test, WhatAProcessorLacksIsNamed) {
   EXPECT_EQ(Bfloat16Instructions({"sse2"}), "");
 }
 
-TEST(OpenBlasCoreTest, OldKernelsAreReplacedAsFarAsTheProcessorGoes) {
+TEST(OpenBlasCoreTest, OldKernelsAreReplacedByTheBestThatTheProcessorSupports) {
   const std::set<std::string> avx512 = {"avx512f", "avx512bw", "avx512dq",
                                         "avx512vl"};
   EXPECT_EQ(BetterOpenBlasCore("Prescott", avx512), "SkylakeX");
-  // Knights Landing has AVX-512, but not all of it.
+  // Knights Landing has only parts of AVX-512.
   for (const std::string& missing : avx512) {
     std::set<std::string> some = avx512;
     some.erase(missing);
@@ -55,7 +55,7 @@ TEST(OpenBlasCoreTest, OldKernelsAreReplacedAsFarAsTheProcessorGoes) {
   EXPECT_EQ(BetterOpenBlasCore("armv8", {"asimd", "sve"}), "");
 }
 
-TEST(CpuListTest, IsWrittenAndReadAsLinuxDoes) {
+TEST(CpuListTest, RoundTripsInLinuxFormat) {
   EXPECT_EQ(FormatCpuList({3, 0, 1, 2, 8, 11, 10}), "0-3,8,10-11");
   EXPECT_EQ(FormatCpuList({}), "");
   EXPECT_THAT(*ParseCpuList(" 0-2,8\n"), ElementsAre(0, 1, 2, 8));
@@ -69,7 +69,7 @@ TEST(CpuListTest, SomeCpusAreAllowed) {
   EXPECT_THAT(AllowedCpus(), ::testing::Not(IsEmpty()));
 }
 
-TEST(NumaPolicyTest, NamesAreThoseOfNumactl) {
+TEST(NumaPolicyTest, NamesAreTheSameAsInNumactl) {
   EXPECT_EQ(NumaPolicyName({.mode = MPOL_DEFAULT}), "default");
   EXPECT_EQ(NumaPolicyName({.mode = MPOL_LOCAL}), "local");
   EXPECT_EQ(NumaPolicyName({.mode = MPOL_BIND, .nodes = {0}}), "bind");
@@ -78,7 +78,7 @@ TEST(NumaPolicyTest, NamesAreThoseOfNumactl) {
   EXPECT_EQ(NumaPolicyName({.mode = 9}), "number 9");
 }
 
-TEST(NumaPolicyTest, OlderKernelsTellOfLocalMemoryAsOfAnyPreferredNode) {
+TEST(NumaPolicyTest, PreferredWithoutNodesIsLocal) {
   EXPECT_EQ(NumaPolicyName({.mode = MPOL_PREFERRED}), "local");
   EXPECT_EQ(NumaPolicyName({.mode = MPOL_PREFERRED, .nodes = {1}}),
             "preferred");
@@ -102,13 +102,13 @@ TEST(CpuSharesTest, NeighboursStayTogether) {
               ElementsAre(ElementsAre(0, 1), ElementsAre(4, 5)));
 }
 
-TEST(CpuSharesTest, FirstSharesGetWhatIsLeft) {
+TEST(CpuSharesTest, FirstSharesGetTheRemainder) {
   EXPECT_THAT(
       DivideCpus({0, 1, 2, 3, 4}, 3),
       ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4)));
 }
 
-TEST(CpuSharesTest, MoreSharesThanCpusAreRefusedNamingBoth) {
+TEST(CpuSharesTest, MoreSharesThanCpusIsAnErrorThatNamesBoth) {
   EXPECT_THAT(
       [] {
         DivideCpus({0, 1}, 3);
@@ -117,7 +117,7 @@ TEST(CpuSharesTest, MoreSharesThanCpusAreRefusedNamingBoth) {
           AllOf(HasSubstr("--instances is 3"), HasSubstr("2 CPUs"))));
 }
 
-TEST(CpuSharesTest, BoundThreadMayUseTheseCpusOnly) {
+TEST(CpuSharesTest, BoundThreadMayUseOnlyTheseCpus) {
   const std::vector<int> all = AllowedCpus();
   BindThread({all.back()});
   EXPECT_THAT(AllowedCpus(), ElementsAre(all.back()));

@@ -10,7 +10,7 @@
 namespace hvdlite::support {
 namespace {
 
-// A line in memory, and a clock that stands still.
+// A line in memory, and a clock that tests set.
 class ProgressLineTest : public ::testing::Test {
  protected:
   ProgressLineTest() : out_(open_memstream(&text_, &bytes_)) {}
@@ -41,7 +41,7 @@ class ProgressLineTest : public ::testing::Test {
   std::FILE* out_;
 };
 
-TEST_F(ProgressLineTest, TellsStepsLossAndTimeLeft) {
+TEST_F(ProgressLineTest, ShowsStepsLossAndTimeLeft) {
   ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 40;
   line.Show(150, 300, 1.25);
@@ -50,7 +50,7 @@ TEST_F(ProgressLineTest, TellsStepsLossAndTimeLeft) {
             "steps/s, ETA 2:00");
 }
 
-TEST_F(ProgressLineTest, WhatIsNoStepIsNoPartOfTheRateButOfTheTimeLeft) {
+TEST_F(ProgressLineTest, PausesCountInTheTimeLeftButNotInTheRate) {
   ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 20;
   line.Pause();
@@ -58,12 +58,12 @@ TEST_F(ProgressLineTest, WhatIsNoStepIsNoPartOfTheRateButOfTheTimeLeft) {
   line.Resume();
   line.Resume();
   now_ += 20;
-  line.LeaveOut(5);  // of these, a checkpoint
+  line.LeaveOut(5);  // part of it: a checkpoint
   line.Show(170, 240);
   EXPECT_EQ(Written(), "\r\033[Kstep 170/240, 70%, 2 steps/s, ETA 55 s");
 }
 
-TEST_F(ProgressLineTest, IsWrittenAFewTimesASecondAtMost) {
+TEST_F(ProgressLineTest, IsWrittenAtMostAFewTimesASecond) {
   ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 1;
   line.Show(101, 300, 1);
@@ -76,7 +76,7 @@ TEST_F(ProgressLineTest, IsWrittenAFewTimesASecondAtMost) {
   EXPECT_NE(Written(), once);
 }
 
-TEST_F(ProgressLineTest, IsClearedOnceWhereItIsVisible) {
+TEST_F(ProgressLineTest, VisibleLineIsClearedOnce) {
   ProgressLine line(Options(ProgressStyle::kTerminal));
   line.Clear();
   EXPECT_EQ(Written(), "");
@@ -88,7 +88,7 @@ TEST_F(ProgressLineTest, IsClearedOnceWhereItIsVisible) {
   EXPECT_EQ(Written(), shown + "\r\033[K");
 }
 
-TEST_F(ProgressLineTest, IsNotWrittenWhereNoneIsWanted) {
+TEST_F(ProgressLineTest, StyleNoneWritesNothing) {
   ProgressLine line(Options(ProgressStyle::kNone));
   now_ += 1;
   line.Show(101, 300, 1);
@@ -96,7 +96,7 @@ TEST_F(ProgressLineTest, IsNotWrittenWhereNoneIsWanted) {
   EXPECT_EQ(Written(), "");
 }
 
-TEST_F(ProgressLineTest, InALogComesAfterTheFirstStepThenByTime) {
+TEST_F(ProgressLineTest, LogShowsTheFirstStepThenGrowingIntervals) {
   ProgressLine line(Options(ProgressStyle::kLog));
   const auto lines = [this] {
     const std::string text = Written();
@@ -125,7 +125,7 @@ TEST_F(ProgressLineTest, InALogComesAfterTheFirstStepThenByTime) {
   EXPECT_EQ(Written().find('\033'), std::string::npos);
 }
 
-TEST_F(ProgressLineTest, OfWhatIsShortIsNotInALog) {
+TEST_F(ProgressLineTest, LogOmitsShortWork) {
   ProgressLine line({.item = "evaluating: batch",
                      .items = "batches",
                      .style = ProgressStyle::kLog,
@@ -152,7 +152,7 @@ TEST_F(ProgressLineTest, LargeRatesAreWholeNumbers) {
             "\r\033[Kimage 20000/60000, 33%, 2000 images/s, ETA 20 s");
 }
 
-TEST(FormatDurationTest, HasMinutesAndHoursWhereThereAreSome) {
+TEST(FormatDurationTest, MinutesAndHoursAppearOnlyIfNeeded) {
   EXPECT_EQ(FormatDuration(0.4), "0 s");
   EXPECT_EQ(FormatDuration(59.4), "59 s");
   EXPECT_EQ(FormatDuration(59.6), "1:00");

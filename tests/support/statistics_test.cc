@@ -11,7 +11,7 @@
 namespace hvdlite::support {
 namespace {
 
-TEST(QuantileTest, LiesBetweenNeighbours) {
+TEST(QuantileTest, InterpolatesBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 0.5), 3.5);
   EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 0), 1);
   EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 1), 10);
@@ -38,7 +38,7 @@ TEST(StudentTest, AgreesWithPublishedTables) {
   EXPECT_NEAR(StudentT975(120), 1.980, 1e-3);
 }
 
-TEST(SampleStatisticsTest, StatisticsHaveThePopulationsStandardDeviation) {
+TEST(SampleStatisticsTest, StandardDeviationIsThePopulations) {
   // Mean 5, squared distances 9 1 1 1 0 0 4 16: their mean is 4.
   const Summary statistics = Summarise({2, 4, 4, 4, 5, 5, 7, 9});
   EXPECT_EQ(statistics.mean, 5);
@@ -49,12 +49,12 @@ TEST(SampleStatisticsTest, StatisticsHaveThePopulationsStandardDeviation) {
   EXPECT_EQ(statistics.range(), 7);
 }
 
-TEST(SampleStatisticsTest, IntervalIsStudentsAroundTheMean) {
-  // Standard deviation 1, so that its error is 1 / sqrt(3).
+TEST(SampleStatisticsTest, IntervalIsStudentsTAroundTheMean) {
+  // Standard deviation 1, so the standard error is 1 / sqrt(3).
   const Summary three = Summarise({1, 2, 3});
   EXPECT_NEAR(three.high, 2 + 4.303 / std::sqrt(3.0), 1e-3);
   EXPECT_NEAR(three.low, 2 - 4.303 / std::sqrt(3.0), 1e-3);
-  EXPECT_TRUE(std::isinf(Summarise({5}).high)) << "tells nothing of the spread";
+  EXPECT_TRUE(std::isinf(Summarise({5}).high)) << "one sample has no spread";
 }
 
 TEST(SampleStatisticsTest, StandardDeviationOfCloseLargeValuesIsExact) {
@@ -73,13 +73,13 @@ TEST(SampleStatisticsTest, MedianAbsoluteDeviationIgnoresAnOutlier) {
   EXPECT_DOUBLE_EQ(Jitter({1, 1, 2, 2, 4, 6, 100}), 1.4826);
 }
 
-TEST(SampleStatisticsTest, TooFewObservationsAreRefused) {
+TEST(SampleStatisticsTest, TooFewSamplesAreRefused) {
   EXPECT_THROW(Summarise({}), std::invalid_argument);
   EXPECT_THROW(StandardError({}), std::invalid_argument);
   EXPECT_THROW(Jitter({}), std::invalid_argument);
 }
 
-TEST(BootstrapTest, IsTheSameForTheSameSeed) {
+TEST(BootstrapTest, SameSeedGivesTheSameInterval) {
   const std::vector<double> samples = {1, 2, 4, 8, 16};
   EXPECT_EQ(MedianInterval(samples, 3)->low, MedianInterval(samples, 3)->low);
   EXPECT_EQ(EstimateRatio({samples}, 3).interval->high,
@@ -87,11 +87,11 @@ TEST(BootstrapTest, IsTheSameForTheSameSeed) {
   EXPECT_FALSE(MedianInterval({1}, 3).has_value());
 }
 
-// Values around 1, by logarithms that are nearly normal.
+// Values around 1 whose logarithms are nearly normal.
 std::vector<double> Draw(size_t count, std::mt19937_64& random) {
   std::vector<double> values(count);
   for (double& value : values) {
-    double sum = 0;  // of twelve uniform ones
+    double sum = 0;  // of twelve uniform values
     for (int i = 0; i < 12; ++i) {
       sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
     }
@@ -100,9 +100,9 @@ std::vector<double> Draw(size_t count, std::mt19937_64& random) {
   return values;
 }
 
-// How often intervals hold the truth: a plain percentile interval of five
-// pairs holds it in about 84 % of cases.
-TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
+// How often intervals contain the true value. A plain percentile interval of
+// five pairs contains it in about 84 % of cases.
+TEST(BootstrapTest, IntervalsOfFewPairsHaveTheStatedCoverage) {
   std::mt19937_64 random(7);
   constexpr int kTrials = 400;
   int held = 0;
@@ -114,7 +114,7 @@ TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
   EXPECT_LE(held, 0.985 * kTrials);
 }
 
-TEST(BootstrapTest, IntervalsOfTwoMediansHoldTheTruthAsOftenAsTheySay) {
+TEST(BootstrapTest, IntervalsOfTwoMediansHaveTheStatedCoverage) {
   std::mt19937_64 random(7);
   for (const auto& [few, more] : {std::pair(2, 2), {2, 8}, {3, 3}, {5, 5}}) {
     constexpr int kTrials = 200;
@@ -128,17 +128,17 @@ TEST(BootstrapTest, IntervalsOfTwoMediansHoldTheTruthAsOftenAsTheySay) {
   }
 }
 
-TEST(BootstrapTest, TheRatioOfTwoMediansHasAnIntervalAroundIt) {
+TEST(BootstrapTest, RatioOfTwoMediansIsInsideItsInterval) {
   const Interval interval =
       *MedianRatioInterval({180, 200, 220}, {90, 100, 110}, 1);
   EXPECT_LT(interval.low, 180.0 / 110);
   EXPECT_GT(interval.high, 220.0 / 90);
-  EXPECT_NEAR(interval.low * interval.high, 4, 0.2);  // 2 in their middle
+  EXPECT_NEAR(interval.low * interval.high, 4, 0.2);  // geometric mean 2
   EXPECT_FALSE(MedianRatioInterval({1}, {1, 2}, 1).has_value());
   EXPECT_FALSE(MedianRatioInterval({1, 2}, {1}, 1).has_value());
 }
 
-TEST(BootstrapTest, ConfigurationsWeighTheSameWhateverTheirNumberOfPairs) {
+TEST(BootstrapTest, GroupsWeighTheSameWhateverTheirSize) {
   const RatioEstimate estimate =
       EstimateRatio({{2, 2, 2, 2, 2, 2}, {0.5, 0.5}}, 1);
   EXPECT_NEAR(estimate.ratio, 1, 1e-12);

@@ -19,18 +19,18 @@ Ancestor Mpirun(const std::string& output) {
           .words = {"mpirun", "-np", "2", "./train"}};
 }
 
-TEST(LauncherShowsTest, OnItsTerminal) {
+TEST(LauncherShowsTest, TrueOnTheLaunchersTerminal) {
   EXPECT_TRUE(LauncherShows(kRankStream, {Mpirun(kTerminal), kShell}));
   EXPECT_TRUE(LauncherShows("pipe:[7]", {Mpirun("/dev/tty1"), kShell}));
 }
 
-TEST(LauncherShowsTest, NotInAFileOrPipe) {
+TEST(LauncherShowsTest, FalseForAFileOrPipe) {
   EXPECT_FALSE(LauncherShows(kRankStream, {Mpirun("/home/me/log"), kShell}));
   EXPECT_FALSE(LauncherShows(kRankStream, {Mpirun("pipe:[4711]"), kShell}));
   EXPECT_FALSE(LauncherShows(kRankStream, {Mpirun(""), kShell}));
 }
 
-TEST(LauncherShowsTest, WhatAScriptOfTheRankPassesOn) {
+TEST(LauncherShowsTest, TrueThroughAScriptOfTheRank) {
   const Ancestor script = {
       .name = "bash", .output = kRankStream, .words = {"bash", "run.sh"}};
   EXPECT_TRUE(LauncherShows(kRankStream, {script, Mpirun(kTerminal), kShell}));
@@ -38,7 +38,7 @@ TEST(LauncherShowsTest, WhatAScriptOfTheRankPassesOn) {
   EXPECT_FALSE(LauncherShows("pipe:[8]", {script, Mpirun(kTerminal), kShell}));
 }
 
-TEST(LauncherShowsTest, ByTheProxyOfHydrasMpiexec) {
+TEST(LauncherShowsTest, TrueThroughHydrasProxy) {
   const Ancestor proxy = {
       .name = "hydra_pmi_proxy", .output = "pipe:[5]", .words = {}};
   Ancestor mpiexec = {
@@ -48,7 +48,7 @@ TEST(LauncherShowsTest, ByTheProxyOfHydrasMpiexec) {
   EXPECT_FALSE(LauncherShows("pipe:[6]", {proxy, mpiexec, kShell}));
 }
 
-TEST(LauncherShowsTest, NotOfDaemonsWhoseLauncherIsElsewhere) {
+TEST(LauncherShowsTest, FalseForDaemonsOfARemoteLauncher) {
   const Ancestor daemon = {
       .name = "orted", .output = "/dev/pts/3", .words = {"orted"}};
   const Ancestor init = {.name = "systemd", .output = "/dev/null", .words = {}};
@@ -56,7 +56,7 @@ TEST(LauncherShowsTest, NotOfDaemonsWhoseLauncherIsElsewhere) {
   EXPECT_FALSE(LauncherShows(kRankStream, {}));
 }
 
-TEST(LauncherShowsTest, NotWhatItWritesToFilesTooOrMarks) {
+TEST(LauncherShowsTest, FalseIfTheLauncherKeepsACopyOrAddsPrefixes) {
   for (const char* word :
        {"--output-filename", "-outfile-pattern", "--tag-output", "--output",
         "-prepend-rank", "-l", "--timestamp-output"}) {
@@ -66,7 +66,7 @@ TEST(LauncherShowsTest, NotWhatItWritesToFilesTooOrMarks) {
   }
 }
 
-TEST(StreamIdentityTest, TellsStreamsApart) {
+TEST(StreamIdentityTest, StreamsAreDistinguished) {
   const absl::StatusOr<base::Pipe> one = base::MakePipe();
   const absl::StatusOr<base::Pipe> other = base::MakePipe();
   ASSERT_TRUE(one.ok() && other.ok());
