@@ -136,7 +136,7 @@ absl::Status CheckSubgroupArguments(absl::Span<const int> members, int tag,
   std::vector<int> sorted(members.begin(), members.end());
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) return invalid(*twice, " is there twice");
+  if (twice != sorted.end()) return invalid(*twice, " appears twice");
   if (std::find(members.begin(), members.end(), rank) == members.end()) {
     return invalid("rank ", rank, " calls it, but is not one of them");
   }

@@ -1,5 +1,6 @@
-// Checks of the arguments of a collective call that need no other rank. Each
-// returns InvalidArgument, naming the call, unless what its comment says holds.
+// Checks arguments of a collective call, as far as one rank can. Each function
+// returns InvalidArgument with the name of the call if the condition in its
+// comment does not hold.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ absl::Status CheckReduceScatterArguments(absl::Span<const std::byte> buffer,
                                          absl::Span<const size_t> bytes_of_rank,
                                          DataType dtype, ReduceOp op, int size);
 
-// Input and output consist of their parts, and what `rank` sends to itself is
-// what it gets.
+// Input and output consist of their parts, and `rank` sends itself as much as
+// it receives from itself.
 absl::Status CheckAlltoallArguments(size_t input_size,
                                     absl::Span<const size_t> input_bytes,
                                     size_t output_size,

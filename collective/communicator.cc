@@ -12,7 +12,7 @@
 namespace hvdlite::collective {
 namespace {
 
-// What a rank tells first: how long its value, or its error's message, is.
+// Sent first: the length of a rank's value, or of its error's message.
 struct Announcement {
   uint64_t failed = 0;
   uint64_t length = 0;

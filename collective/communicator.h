@@ -16,35 +16,34 @@
 
 namespace hvdlite::collective {
 
-// How far one step of something that runs beside its caller has come.
+// Result of one step of an operation that runs in the background.
 enum class Headway { kNone, kSome, kDone };
 
 class PhaseTimer;
 struct FusedTensor;
 struct Reduction;
 
-// Bytes with their owner.
+// Memory with its owner.
 struct TensorMemory {
-  absl::Span<std::byte> bytes;  // at least as many as were asked for
+  absl::Span<std::byte> bytes;  // at least the requested size
   std::shared_ptr<void> owner;
 };
 
 // The data plane of one rank. All ranks call the same operations in the same
-// order, with the same arguments where the comments say so.
+// order. Comments say which arguments must be equal on all ranks.
 //
-// Threads: one thread at a time per Communicator (it need not always be the
-// same one). Every call blocks until this rank's part is done. Callers keep
-// buffers to a bounded chunk (some MB), since larger ones fall out of cache;
-// any size is correct.
+// Threads: one thread at a time per Communicator, not always the same one.
+// Every call blocks until this rank's part is done. Callers limit buffers to
+// some MB, since larger ones do not fit into the cache; any size is correct.
 //
-// Some buffers consist of parts, one per rank, that lie one after the other in
-// rank order; their sizes may differ and be zero.
+// Some buffers consist of parts, one per rank, back to back in rank order.
+// Parts may have different sizes, also zero.
 //
-// Errors: InvalidArgument for arguments that are wrong or that differ among
-// ranks (where the backend can tell; then every rank gets the same error, and
-// the communicator remains usable), DeadlineExceeded naming the missing ranks
-// where they are known, Unavailable when the transport broke. After the latter
-// two the communicator is broken: every later call returns the same error.
+// Errors: InvalidArgument for arguments that are wrong or differ among ranks.
+// If the backend detects a difference, every rank gets the same error, and the
+// communicator remains usable. DeadlineExceeded names the missing ranks if they
+// are known. Unavailable means that the transport is broken. After the last two
+// the communicator is broken: every later call returns the same error.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -55,136 +54,135 @@ class Communicator {
   // Prefix of trace events: "MPI" gives "MPI_ALLREDUCE".
   virtual absl::string_view name() const = 0;
 
-  // In place: every rank ends with the reduction, over all ranks, of `buffer`,
-  // an array of `dtype`, which has `op` (see HasOp), with the same number of
-  // bytes on every rank (a multiple of SizeOf(dtype), aligned to it). 16-bit
-  // floats are added in float32 and rounded once per hop.
+  // Reduces `buffer` in place over all ranks; every rank gets the result.
+  // `buffer` is an array of `dtype`, which must have `op` (see HasOp()). All
+  // ranks pass the same number of bytes, a multiple of SizeOf(dtype) and
+  // aligned to it. 16-bit floats are added in float32 and rounded once per hop.
   virtual absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
                                  ReduceOp op) = 0;
 
-  // The same of several buffers at once, where the backend can do that: then
-  // links stay busy while this rank packs, reduces and unpacks. So many
-  // of `bytes` each may be under way at a time; 1: Allreduce does as well.
+  // How many allreduces of `bytes` each may be in flight at once, if the
+  // backend supports this: links stay busy while this rank packs, reduces and
+  // unpacks. 1: use Allreduce().
   virtual size_t allreduces_at_once(size_t /*bytes*/) const { return 1; }
-  // Begins one, behind those that are under way; arguments as Allreduce. The
-  // memory must stay until it is done. No other operation may be called until
-  // all are done.
+  // Starts an allreduce after those in flight; arguments as for Allreduce().
+  // The memory must stay until it is done. No other operation may be called
+  // until all are done.
   virtual absl::Status StartAllreduce(absl::Span<std::byte> buffer,
                                       DataType dtype, ReduceOp op) {
     return Allreduce(buffer, dtype, op);
   }
-  // Carries on those that are under way, at least one, without waiting. kDone:
-  // the oldest one is done. Errors: as Allreduce.
+  // Advances the allreduces in flight, at least one, without waiting. kDone:
+  // the oldest one is done. Errors as for Allreduce().
   virtual absl::StatusOr<Headway> AdvanceAllreduces() { return Headway::kDone; }
 
-  // Whether operations that an error has ended may still read and write the
-  // memory that they were given.
+  // Whether operations that ended with an error may still access the memory
+  // that they were given.
   virtual bool uses_memory() const { return false; }
 
-  // Every rank ends with `root`'s bytes; same size and root on every rank.
+  // Copies `root`'s bytes to every rank; same size and root on every rank.
   virtual absl::Status Broadcast(absl::Span<std::byte> buffer, int root) = 0;
 
   // `buffer` has a part per rank, of `bytes_of_rank` (size() entries, the same
-  // on every rank). Each rank has filled its own part and ends with all parts.
+  // on every rank). Each rank fills its own part and receives all others.
   virtual absl::Status Allgather(absl::Span<std::byte> buffer,
                                  absl::Span<const size_t> bytes_of_rank) = 0;
 
   // `buffer` has a part per rank, of `bytes_of_rank` (size() entries, the same
-  // on every rank; whole, aligned elements of `dtype`). Each rank ends with the
-  // reduction of its own part over all ranks, which lies at the beginning of
-  // `buffer`; what lies behind it is unspecified. Rounding as in Allreduce.
+  // on every rank; whole, aligned elements of `dtype`). Each rank gets the
+  // reduction of its own part over all ranks, at the beginning of `buffer`; the
+  // rest is unspecified. Rounding as for Allreduce().
   virtual absl::Status ReduceScatter(absl::Span<std::byte> buffer,
                                      absl::Span<const size_t> bytes_of_rank,
                                      DataType dtype, ReduceOp op) = 0;
 
-  // `input` has a part for every rank, `output` gets a part from every rank;
-  // output_bytes[r] here is input_bytes[rank()] on rank r. The two do not
-  // overlap.
+  // Sends a part of `input` to every rank, and receives a part of `output` from
+  // every rank. output_bytes[r] here is input_bytes[rank()] on rank r. Input
+  // and output do not overlap.
   virtual absl::Status Alltoall(absl::Span<const std::byte> input,
                                 absl::Span<const size_t> input_bytes,
                                 absl::Span<std::byte> output,
                                 absl::Span<const size_t> output_bytes) = 0;
 
-  // Two ranks, each of which names the other as `peer`, swap bytes: what one
-  // sends has the size of what the other receives, also none. Ranks that have
-  // no peer do not call it. The two spans do not overlap. A collective that is
-  // not in this class is made of it, in fusion/ or as adasum/ is: then every
-  // backend has it. A backend that can do better gets a virtual function for
-  // it, which is not pure: by default, what was made of Exchange.
+  // Two ranks, which name each other as `peer`, exchange bytes, like
+  // MPI_Sendrecv. Each sends as many bytes as the other receives, possibly
+  // none. Ranks without a peer do not call it. The two spans do not overlap.
+  //
+  // Other collectives, as in fusion/ or adasum/, are built on Exchange(), so
+  // that every backend has them. For a faster one a backend may override a
+  // virtual function, whose default uses Exchange().
   virtual absl::Status Exchange(int peer, absl::Span<const std::byte> send,
                                 absl::Span<std::byte> receive) = 0;
 
-  // Returns when every rank has called it. Unlike the operations above, which
-  // may spin for their peers, it sleeps while it waits, in growing pauses: for
-  // the beginning and end of worlds, and for tools. (What stands before batches
-  // is negotiation/protocol/gate.h.)
+  // Returns when every rank has called it. It sleeps in growing pauses while it
+  // waits; the operations above may spin. For the beginning and end of worlds,
+  // and for tools. (Buckets wait at negotiation/protocol/gate.h.)
   virtual absl::Status Barrier() = 0;
 
-  // FusedAllreduce of this communicator, which has several ranks. As many
-  // elements as fit in their wire type are packed into `buffer`, reduced there
-  // and unpacked, and so on; where ranks see each other's memory, elements are
-  // taken from the tensors, and returned there, in passes of its own. Tells
-  // `timer` of the phases of each chunk, and pauses it between chunks.
-  // Arguments have been checked.
+  // FusedAllreduce() on this communicator, which has several ranks. By default,
+  // elements are packed into `buffer` in their wire type, chunk by chunk,
+  // reduced there and unpacked. If ranks share memory, elements are read from
+  // the tensors and written back in separate passes. `timer` receives the
+  // phases of each chunk and pauses between chunks. Arguments are already
+  // checked.
   virtual absl::Status AllreduceTensors(absl::Span<std::byte> buffer,
                                         const Reduction& reduction,
                                         absl::Span<const FusedTensor> tensors,
                                         PhaseTimer& timer);
 
-  // Whether some ranks see each other's memory.
+  // Whether some ranks share memory.
   virtual bool shares_memory() const { return false; }
 
-  // Memory for tensors that live long and are reduced again and again, in
-  // place: where ranks share memory, nothing needs to be packed then, if every
-  // rank has its tensor at the same place of its memory. Zeros, aligned to a
-  // page. Unlike everything else here it is thread-safe, and no other rank
-  // takes part; it may outlive the communicator. ResourceExhausted when there
-  // is no memory.
+  // Allocates memory for long-lived tensors that are reduced in place many
+  // times. If ranks share memory, such tensors need no packing, provided that
+  // every rank has its tensor at the same offset. The memory is zero and
+  // page-aligned, and may outlive the communicator. Thread-safe and not
+  // collective, unlike the other functions. ResourceExhausted if there is no
+  // memory.
   virtual absl::StatusOr<TensorMemory> AllocateTensors(size_t bytes);
 
-  // How long calls look again at once, burning the processor, before they sleep
-  // for a peer: a hint for backends that wait by themselves.
+  // How long calls spin before they sleep for a peer: a hint for backends that
+  // wait themselves.
   virtual void SetSpin(absl::Duration /*spin*/) {}
   virtual absl::Duration spin() const { return absl::ZeroDuration(); }
 
-  // Some libraries, as MPI may, carry on what a call has begun only in further
-  // calls: a peer may still wait for what this rank has sent in one that has
-  // returned long ago. MakeProgress() carries that on, without waiting; it is to
-  // be called soon after such a call, and then in growing pauses for as long as
-  // there is no other. TakeCalls() tells whether there were any since it was
-  // asked last.
+  // Some libraries, such as MPI, continue an operation only inside further
+  // calls: a peer may still wait for data that a returned call has sent.
+  // MakeProgress() continues it without waiting. Call it soon after such a
+  // call, and then at growing intervals until the next call. TakeCalls()
+  // returns whether there were calls since it was last asked.
   virtual void MakeProgress() {}
   virtual bool TakeCalls() { return false; }
 
-  // A communicator of `members`: ranks of this one, in any order, each once,
-  // with rank() among them; a member's rank there is its index. Called by the
-  // members alone, which all pass the same `members` and the same `tag` (from 0
-  // to 32767; different for groups that are made at the same time). Blocks
-  // until they all have. Independent of this communicator, but for
-  // transport-wide errors; to be destroyed by all members at the same point of
-  // their program, and before this one.
+  // Creates a communicator of `members`: ranks of this one in any order, each
+  // once, including rank(). A member's new rank is its index. Only the members
+  // call it, with the same `members` and the same `tag` (0 to 32767; different
+  // for groups that are created at the same time). Blocks until all members
+  // have called it. The group is independent of this communicator, except for
+  // transport-wide errors. All members destroy it at the same point of their
+  // program, and before this one.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
       absl::Span<const int> members, int tag) = 0;
 };
 
-// The communicator of a world of one rank: every call checks its arguments and
-// leaves what is there, since that is the result.
+// The communicator of a world of one rank. Calls check their arguments and
+// change nothing, since the data is already the result.
 std::unique_ptr<Communicator> CreateSingleRankCommunicator();
 
-// Wraps `inner`: reductions combine every element as ((r0 op r1) op r2) op ...,
-// so that results depend neither on where in a buffer an element lies, nor on
-// the buffer's size, nor on timing, as they may in a library that chooses among
-// algorithms. 16-bit floats are then rounded once, at the end. For types whose
-// reductions do not depend on the order (integers, bools), and all other calls,
-// `inner` is called as is.
+// Wraps `inner` for reproducible results: reductions combine every element as
+// ((r0 op r1) op r2) op .... So results do not depend on the position in a
+// buffer, its size or timing, as they may in a library that chooses among
+// algorithms. 16-bit floats are rounded once, at the end. `inner` itself serves
+// types whose reductions do not depend on the order (integers, bools), and all
+// other calls.
 //
-// A reduction costs an Alltoall and (if all are to get the result) an Allgather
-// of `inner`, which move as many bytes as its Allreduce at least does, and
-// memory for one more buffer. Subgroups are of the same kind.
+// A reduction costs an Alltoall of `inner` and, if all ranks need the result,
+// an Allgather. Together they move no more bytes than an Allreduce must. It
+// needs memory for one more buffer. Subgroups are of the same kind.
 std::unique_ptr<Communicator> CreateRankOrderCommunicator(
     std::unique_ptr<Communicator> inner);
 
-// The offset in bytes of each rank's part, of `bytes_of_rank`.
+// The offset of each rank's part in bytes, for parts of `bytes_of_rank`.
 inline std::vector<size_t> PartOffsets(absl::Span<const size_t> bytes_of_rank) {
   std::vector<size_t> offsets;
   offsets.reserve(bytes_of_rank.size());
@@ -196,22 +194,22 @@ inline std::vector<size_t> PartOffsets(absl::Span<const size_t> bytes_of_rank) {
   return offsets;
 }
 
-// Rows of each of `ranks` ranks out of `rows`, where all get as equal a share
-// as can be: the first rows % ranks of them get one more than the others.
+// Divides `rows` among `ranks` ranks as evenly as possible: the first rows %
+// ranks ranks get one more than the others.
 std::vector<int64_t> EvenRows(int64_t rows, int ranks);
 
-// "rank 3 (host)", or "rank 3" where `host_of_rank` is empty.
+// "rank 3 (host)", or "rank 3" if `host_of_rank` is empty.
 std::string DescribeRank(int rank, absl::Span<const std::string> host_of_rank);
 
-// Collective. Returns the values of all ranks, in rank order, if every rank
-// passes one. If any rank passes an error, all ranks get Unavailable, which
-// names the lowest such rank and repeats its message. Errors of `communicator`
-// are returned as they are.
+// Collective. Returns the values of all ranks in rank order if every rank
+// passes one. If any rank passes an error, all ranks get Unavailable with the
+// lowest such rank and its message. Errors of `communicator` are returned
+// unchanged.
 absl::StatusOr<std::vector<std::string>> GatherOrFail(
     Communicator& communicator, const absl::StatusOr<std::string>& mine,
     absl::Span<const std::string> host_of_rank = {});
 
-// The same of a status: OK if it is so on every rank.
+// The same for a status: OK if it is OK on every rank.
 absl::Status AgreeOn(Communicator& communicator, const absl::Status& status,
                      absl::Span<const std::string> host_of_rank = {});
 

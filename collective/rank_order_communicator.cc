@@ -101,7 +101,7 @@ class RankOrderCommunicator final : public Communicator {
   }
 
   const std::unique_ptr<Communicator> inner_;
-  std::vector<std::byte> received_;  // grows; kept for the next call
+  std::vector<std::byte> received_;  // kept for the next call; may grow
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The communicator of a world of one rank: results are what is there already.
+// The communicator of a world of one rank: the data is already the result.
 #include <cstring>
 #include <memory>
 

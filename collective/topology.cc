@@ -12,7 +12,7 @@
 namespace hvdlite::collective {
 namespace {
 
-// For each rank the lowest rank of its virtual node.
+// For each rank, the lowest rank of its virtual node.
 absl::StatusOr<std::vector<int>> LowestRankOfNode(int world_size,
                                                   absl::string_view sizes) {
   std::vector<int> lowest_rank;
@@ -29,15 +29,15 @@ absl::StatusOr<std::vector<int>> LowestRankOfNode(int world_size,
     if (node_size > ranks_left()) {
       return absl::InvalidArgumentError(
           absl::StrCat("virtual nodes '", sizes,
-                       "' take more ranks than the world has, ", world_size));
+                       "' need more ranks than the world has, ", world_size));
     }
     add_node(node_size);
   }
   const int last = node_sizes.back();
   if (ranks_left() % last != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "virtual nodes '", sizes, "': of the world's ", world_size, " ranks ",
-        ranks_left(), " are left, which nodes of ", last, " do not divide"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("virtual nodes '", sizes, "': ", ranks_left(), " of the ",
+                     world_size, " ranks remain, not a multiple of ", last));
   }
   while (ranks_left() > 0) add_node(last);
   return lowest_rank;
@@ -87,7 +87,7 @@ std::vector<int> SplitHosts(absl::Span<const int> lowest_rank_of_host,
 std::vector<std::string> NameMachinesApart(
     std::vector<std::string> host_of_rank,
     absl::Span<const uint64_t> machine_of_rank) {
-  // Of each name, in the order of their lowest ranks.
+  // Machines of each name, in the order of their lowest ranks.
   std::map<std::string, std::vector<uint64_t>> machines_of_name;
   for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
     std::vector<uint64_t>& machines = machines_of_name[host_of_rank[rank]];

@@ -20,7 +20,7 @@
 namespace hvdlite::collective {
 namespace {
 
-// Which ranks combine, as FusedAdasum tells.
+// Which ranks combine their vectors; see FusedAdasum().
 class AdasumTree {
  public:
   explicit AdasumTree(int size);
@@ -29,7 +29,7 @@ class AdasumTree {
   int LeafOf(int rank) const {
     return rank < 2 * extra_ ? rank / 2 : rank - extra_;
   }
-  // The rank that stands for a leaf: the lower one of two.
+  // The rank that represents a leaf: the lower one of two.
   int RankOf(int leaf) const {
     return leaf < extra_ ? 2 * leaf : leaf + extra_;
   }
@@ -41,29 +41,31 @@ class AdasumTree {
   int extra_;
 };
 
-// One batch on one rank. Lower ranks' vectors are a, higher ones' b. At each
-// level of the tree two ranks that hold the same range of two nodes swap
-// halves, so that each combines one; the scalar products of a tensor are summed
-// over the ranks that hold the two nodes, in the same order everywhere.
-// Afterwards the ranges are swapped back. Keeps references to its arguments.
+// Reduces one bucket on one rank. Vectors of lower ranks are a, those of higher
+// ranks are b. At each level of the tree, two ranks that hold the same range of
+// two nodes swap halves, and each combines one half. The scalar products of a
+// tensor are summed over all ranks of the two nodes, in the same order on every
+// rank. Afterwards the ranges are swapped back. Keeps references to its
+// arguments.
 class AdasumReduction {
  public:
-  // `vector` holds all tensors of this rank, of `dtype` (a float type), one
-  // after the other; tensor i ends at byte tensor_ends[i]. What others send is
-  // received into `received`, of the same size. Vectors travel in chunks of at
-  // most `chunk_bytes`; `next_chunk` is called before each but the first, with
-  // the share of what this rank sends and receives that is done, and an error
-  // of it ends the reduction.
+  // `vector` holds all tensors of this rank back to back, of `dtype` (a float
+  // type); tensor i ends at byte tensor_ends[i]. `received` is a buffer of the
+  // same size for data from other ranks. Vectors travel in chunks of at most
+  // `chunk_bytes`. `next_chunk` is called before each chunk except the first,
+  // with the completed fraction of this rank's traffic; an error from it ends
+  // the reduction.
   AdasumReduction(Communicator& communicator, DataType dtype,
                   absl::Span<std::byte> vector, absl::Span<std::byte> received,
                   absl::Span<const size_t> tensor_ends, size_t chunk_bytes,
                   absl::FunctionRef<absl::Status(double share)> next_chunk);
 
-  // Leaves the root's vector in `vector`. All ranks call it with as many bytes.
+  // Puts the root's vector into `vector`. All ranks call it with the same
+  // number of bytes.
   absl::Status Run();
 
  private:
-  struct Range {  // of bytes of `vector`
+  struct Range {  // bytes of `vector`
     size_t begin;
     size_t end;
     size_t size() const { return end - begin; }
@@ -73,8 +75,8 @@ class AdasumReduction {
   absl::Status CombineLeaves();
   absl::Status CombineLevel(int distance, Range kept, Range given);
 
-  // Of every tensor's part in `range` of this rank's vector and of `received_`,
-  // which holds another node's `range`.
+  // Scalar products for the part of every tensor in `range`: of this rank's
+  // vector and of `received_`, which holds the `range` of another node.
   std::vector<ScalarProducts> Multiply(Range range, bool received_is_b) const;
   absl::Status SumOverNodes(int distance,
                             std::vector<ScalarProducts>& products);
@@ -83,7 +85,7 @@ class AdasumReduction {
 
   absl::Status Swap(int peer, absl::Span<const std::byte> send,
                     absl::Span<std::byte> receive);
-  // Calls visit(tensor, its part in `range`) where that is not empty.
+  // Calls visit(tensor, its part in `range`) for each part that is not empty.
   template <typename Visit>
   void VisitTensors(Range range, const Visit& visit) const;
   absl::Span<std::byte> BytesOf(Range range) const {
@@ -99,7 +101,7 @@ class AdasumReduction {
   const absl::Span<const size_t> tensor_ends_;
   const size_t chunk_bytes_;
   const absl::FunctionRef<absl::Status(double share)> next_chunk_;
-  const double bytes_to_move_;  // by this rank, sent and received
+  const double bytes_to_move_;  // sent and received by this rank
   double moved_bytes_ = 0;
 };
 
@@ -108,9 +110,9 @@ AdasumTree::AdasumTree(int size)
           static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))),
       extra_(size - num_leaves_) {}
 
-// What a rank sends and receives, as a multiple of the vector. On each level
-// the leaves exchange what they have kept, half of that of the level before:
-// 1 + 1/2 + 1/4 + ... on the way up, and as much on the way back.
+// Traffic of a rank, sent plus received, as a multiple of the vector. The
+// leaves exchange what they keep, which halves at each level: 1 + 1/2 + 1/4 +
+// ... on the way up, and the same on the way back.
 double BytesToMove(const AdasumTree& tree, int rank) {
   const int mate = tree.LeafMate(rank);
   const double whole = mate >= 0 ? 2 : 0;  // to the mate, and back
@@ -209,7 +211,7 @@ std::vector<ScalarProducts> AdasumReduction::Multiply(
   return products;
 }
 
-// By recursive doubling among the 2 * distance leaves of both nodes. Two ranks
+// Recursive doubling among the 2 * distance leaves of both nodes. Two ranks
 // that add the same two numbers add them in the same order.
 absl::Status AdasumReduction::SumOverNodes(
     int distance, std::vector<ScalarProducts>& products) {
@@ -296,7 +298,7 @@ absl::Status FusedAdasum(const FusionResources& resources,
     return absl::OkStatus();
   }
 
-  std::vector<size_t> ends;  // in the vector
+  std::vector<size_t> ends;  // ends of the tensors in the vector
   for (const FusedTensor& tensor : tensors) {
     ends.push_back((ends.empty() ? 0 : ends.back()) +
                    wire.WireBytes(tensor.output.size()));

@@ -5,7 +5,7 @@
 namespace hvdlite::collective {
 namespace {
 
-// Independent sums, so that additions need not wait for each other.
+// Independent sums, so that an addition need not wait for the one before.
 constexpr size_t kLanes = 8;
 
 struct LaneSums {

@@ -1,7 +1,7 @@
 // The arithmetic of Adasum on vectors of floats.
 //
-// Vectors are whole, aligned elements of a float type. Not blocking, no
-// allocation; thread-safe on disjoint vectors.
+// Vectors are whole, aligned elements of a float type. Functions do not block
+// or allocate; they are thread-safe on disjoint vectors.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace hvdlite::collective {
 
-// Of two vectors a and b.
+// Scalar products of two vectors a and b.
 struct ScalarProducts {
   double aa = 0;
   double bb = 0;
@@ -23,7 +23,7 @@ inline ScalarProducts operator+(const ScalarProducts& x,
   return {x.aa + y.aa, x.bb + y.bb, x.ab + y.ab};
 }
 
-// The sums of products, in double. Same sizes.
+// Computes the scalar products in double. The vectors have the same size.
 ScalarProducts MultiplyVectors(DataType dtype, absl::Span<const std::byte> a,
                                absl::Span<const std::byte> b);
 
@@ -33,13 +33,13 @@ struct AdasumFactors {
   double b;
 };
 
-// 1 - a.b / (2 a.a) and 1 - a.b / (2 b.b); 1 for a vector whose product with
-// itself is zero.
+// 1 - a.b / (2 a.a) and 1 - a.b / (2 b.b). The factor is 1 for a vector whose
+// product with itself is zero.
 AdasumFactors FactorsFor(const ScalarProducts& products);
 
 // b[i] = factors.a * a[i] + factors.b * b[i], in float32 (in double for
-// float64, with factors rounded likewise), rounded to `dtype` once. Same sizes;
-// no overlap.
+// float64, with factors rounded to the same type), rounded to `dtype` once. The
+// vectors have the same size and do not overlap.
 void CombineVectors(DataType dtype, const AdasumFactors& factors,
                     absl::Span<const std::byte> a, absl::Span<std::byte> b);
 

@@ -20,13 +20,13 @@
 
 namespace hvdlite::collective {
 
-// The memory that tensors are packed into, aligned to a page, so that any
-// vector width and DMA engine is content. Move-only; owns its memory.
+// The memory that tensors are packed into. It is page-aligned, which suits any
+// vector width and DMA engine. Move-only; owns its memory.
 class FusionBuffer {
  public:
   static constexpr size_t kAlignment = 4096;
 
-  // `bytes` is rounded up to a multiple of 64; at least 64. Contents are
+  // `bytes` is rounded up to a multiple of 64, at least 64. Contents are
   // undefined at first.
   explicit FusionBuffer(size_t bytes)
       : size_(std::max(kGranularity, (bytes + kGranularity - 1) / kGranularity *
@@ -36,16 +36,16 @@ class FusionBuffer {
 
   absl::Span<std::byte> bytes() const { return {data_.get(), size_}; }
 
-  // Never frees the memory, which somebody may still use. The buffer is not
-  // used after this.
+  // Never frees the memory, since an operation may still use it. The buffer
+  // must not be used afterwards.
   void Abandon() {
     (void)data_.release();
     (void)scratch_.release();
   }
 
-  // Memory beside it, likewise aligned, of at least `bytes`, for collectives
-  // that need more. It is kept for the next batch, and grows: then what it held
-  // is lost.
+  // More memory with the same alignment, at least `bytes`, for collectives that
+  // need it. It is kept for the next bucket. When it grows, its content is
+  // lost.
   absl::Span<std::byte> Scratch(size_t bytes) {
     if (scratch_ == nullptr || scratch_->size_ < bytes) {
       scratch_.reset();
@@ -55,7 +55,7 @@ class FusionBuffer {
   }
 
  private:
-  // A cache line, and any element whole.
+  // A cache line; a multiple of every element size.
   static constexpr size_t kGranularity = 64;
 
   struct Free {
@@ -68,19 +68,17 @@ class FusionBuffer {
   std::unique_ptr<FusionBuffer> scratch_;
 };
 
-// One tensor of a batch, as contiguous bytes.
+// One tensor of a bucket, as contiguous bytes.
 struct FusedTensor {
-  // What this rank contributes. Empty: nothing (the op's neutral element; for
-  // sums, zeros), while `output` has the tensor's size.
+  // The contribution of this rank. Empty: the neutral element of the op (zeros
+  // for sums); `output` has the tensor's size.
   absl::Span<const std::byte> input;
-  // Where the result goes; may be `input` itself, must not overlap it
-  // otherwise.
+  // The destination of the result. It is `input` itself or does not overlap it.
   absl::Span<std::byte> output;
 };
 
-// One tensor of a batch whose rows are distributed over the ranks. A partition
-// lists the bytes of each rank's part; the parts lie one after the other in
-// rank order.
+// One tensor of a bucket whose rows are distributed over the ranks. A partition
+// lists the bytes of each rank's part; parts are back to back in rank order.
 struct PartitionedTensor {
   absl::Span<const std::byte> input;
   absl::Span<std::byte> output;      // does not overlap `input`
@@ -88,8 +86,8 @@ struct PartitionedTensor {
   std::vector<size_t> output_bytes;  // partition of `output`
 };
 
-// What a chunk goes through, by the name that the timeline has for it: a string
-// literal, given where the phase is measured.
+// A phase of a chunk, by its name in the timeline: a string literal, given
+// where the phase is measured.
 class FusionPhase {
  public:
   consteval FusionPhase(const char* name) : name_(name) {}  // NOLINT: implicit
@@ -98,7 +96,7 @@ class FusionPhase {
   friend bool operator==(FusionPhase, FusionPhase) = default;
 
   static const FusionPhase kPack;
-  // In the timeline after the backend and the operation: "MPI_ALLREDUCE".
+  // The timeline shows the backend and the operation: "MPI_ALLREDUCE".
   static const FusionPhase kCommunicate;
   static const FusionPhase kUnpack;
 
@@ -109,23 +107,23 @@ inline constexpr FusionPhase FusionPhase::kPack = "MEMCPY_IN_FUSION_BUFFER";
 inline constexpr FusionPhase FusionPhase::kCommunicate = "COMMUNICATE";
 inline constexpr FusionPhase FusionPhase::kUnpack = "MEMCPY_OUT_FUSION_BUFFER";
 
-// What the caller wants to know and do while a batch runs; each may be empty.
+// Callbacks of the caller while a bucket runs; each may be empty.
 struct FusionHooks {
-  // A phase of one chunk is over.
+  // Called after each phase of a chunk.
   std::function<void(FusionPhase phase, int64_t chunk, int64_t start_ns,
                      int64_t end_ns)>
       on_phase = {};
-  // How a batch is reduced, where the communicator chooses among algorithms;
-  // the last call counts.
+  // Called with the algorithm, if the communicator chooses among several. The
+  // last call counts.
   std::function<void(absl::string_view algorithm)> on_algorithm = {};
-  // Before between_chunks: the share of the call that is done, from 0 to 1. It
-  // never shrinks.
+  // Called before between_chunks with the completed fraction of the call, from
+  // 0 to 1. It never shrinks.
   std::function<void(double share)> on_progress = {};
-  // Called after every chunk but the last; must not use the communicator. An
-  // error ends the batch.
+  // Called after every chunk except the last. It must not use the communicator.
+  // An error ends the bucket.
   std::function<absl::Status()> between_chunks = {};
-  // The same, now and then while this rank waits for others inside a chunk,
-  // where the communicator does not block in a library of its own.
+  // Like between_chunks, but called now and then while this rank waits for
+  // others inside a chunk, if the communicator does not block inside a library.
   std::function<absl::Status()> while_waiting = {};
 };
 
@@ -136,93 +134,93 @@ struct FusionResources {
   const base::Clock& clock;
 };
 
-// postscale * (op over ranks(prescale * x) / divisor). Integers are divided
-// exactly; see Factor for how they are scaled. Sums of 16-bit floats do not
-// overflow on their way where their result, or the inputs' average, is in range
-// (see Wire and ReduceAll).
+// Computes postscale * (op over ranks(prescale * x) / divisor). Integers are
+// divided exactly; see Factor for their scaling. Intermediate sums of 16-bit
+// floats do not overflow if the result, or the inputs' average, is in range
+// (see Wire and ReduceAll()).
 struct Reduction {
   DataType dtype = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   double prescale = 1;
   double postscale = 1;
-  int64_t divisor = 1;  // of an average; positive
+  int64_t divisor = 1;  // for an average; positive
   Compression compression = Compression::kNone;
 
   Factor factor() const { return {postscale, divisor}; }
 };
 
 // Reduces every tensor into its output. All ranks pass tensors of the same
-// sizes in the same order and the same reduction; tensors are aligned to their
-// elements. A world of one copies (and scales, and rounds as compression
-// would) without the buffer, and calls no hooks. Errors: InvalidArgument,
-// before anything is communicated, when an input is neither empty nor of its
-// output's size; the communicator's first error. Outputs are then unspecified.
+// sizes in the same order, and the same reduction. Tensors are aligned to their
+// elements. A world of one copies (and scales, and rounds like the compression)
+// without the buffer, and calls no hooks.
+//
+// Errors: InvalidArgument, before any communication, if an input is neither
+// empty nor of its output's size; the communicator's first error. Outputs are
+// then unspecified.
 absl::Status FusedAllreduce(const FusionResources& resources,
                             const Reduction& reduction,
                             absl::Span<const FusedTensor> tensors,
                             const FusionHooks& hooks);
 
-// As FusedAllreduce, but combines the ranks' tensors by Adasum, each tensor by
-// itself: two gradients that are orthogonal are added, two that are parallel
-// are averaged. Maleki et al., "Scaling Distributed Training with Adaptive
-// Summation" (2020), sections 3 and 4: a binary tree over the ranks whose pairs
-// combine as
+// Like FusedAllreduce(), but combines the ranks' tensors by Adasum, each tensor
+// separately: orthogonal gradients are added, parallel gradients are averaged.
+// Maleki et al., "Scaling Distributed Training with Adaptive Summation" (2020),
+// sections 3 and 4. Pairs of nodes in a binary tree over the ranks combine as
 //
 //   a (1 - a.b / (2 a.a)) + b (1 - a.b / (2 b.b))
 //
-// with scalar products in double; a term whose vector is zero is dropped.
+// with scalar products in double. A term whose vector is zero is dropped.
 //
-// The tree has as many leaves as the largest power of two that is not above
-// size(); `extra` are the ranks beyond. Leaf i is, for i < extra, the
-// combination of ranks 2i and 2i+1; otherwise it is rank i + extra. Leaves 2j
-// and 2j+1 combine to node j of the next level, nodes 2j and 2j+1 of that to
-// node j of the one above, and so on to the root. So nodes are ranges of ranks
-// and neighbours combine first. Vectors travel by recursive vector halving and
-// distance doubling, and back.
+// The number of leaves is the largest power of two that is not above size();
+// `extra` is the number of remaining ranks. Leaf i is the combination of ranks
+// 2i and 2i+1 if i < extra; otherwise it is rank i + extra. Leaves 2j and 2j+1
+// combine to node j of the next level, and so on up to the root. So nodes are
+// ranges of ranks, and neighbours combine first. Vectors travel by recursive
+// vector halving and distance doubling, and back.
 //
 // Prescaled inputs and the result of every combination are rounded to the wire
-// type (that of `compression`, else `dtype`; see Wire). Combinations are
-// computed in float32, in double where the wire type is float64. Empty inputs
-// count as zero vectors. Needs a float type (InvalidArgument otherwise) and
-// memory for twice the batch (FusionBuffer::Scratch); reduction.op is not used.
-// Every rank ends with the same bits.
+// type (that of `compression`, or `dtype`; see Wire). Combinations are computed
+// in float32, or in double if the wire type is float64. Empty inputs count as
+// zero vectors. Needs a float type (otherwise InvalidArgument) and memory for
+// twice the bucket (FusionBuffer::Scratch). reduction.op is not used. Every
+// rank gets the same bits.
 absl::Status FusedAdasum(const FusionResources& resources,
                          const Reduction& reduction,
                          absl::Span<const FusedTensor> tensors,
                          const FusionHooks& hooks);
 
-// output = root's input, for every tensor; inputs of other ranks are not read.
+// Copies the root's input to every output; inputs of other ranks are not read.
 // Data types do not matter. All ranks pass tensors of the same sizes in the
-// same order. A world of one copies, and calls no hooks. Errors:
-// InvalidArgument, before anything is communicated, when the root's input does
-// not have its output's size; the communicator's first error.
+// same order. A world of one copies and calls no hooks. Errors:
+// InvalidArgument, before any communication, if the root's input does not have
+// its output's size; the communicator's first error.
 absl::Status FusedBroadcast(const FusionResources& resources, int root,
                             absl::Span<const FusedTensor> tensors,
                             const FusionHooks& hooks);
 
-// The collectives below are of tensors whose rows are distributed over the
-// ranks. All ranks pass as many tensors in the same order. Each rank's part of
-// a chunk is at most a size()-th of the fusion buffer, but never less than 64
+// The collectives below are for tensors whose rows are distributed over the
+// ranks. All ranks pass the same number of tensors in the same order. A rank's
+// part of a chunk is at most 1/size() of the fusion buffer, but at least 64
 // bytes. A world of one copies (and scales) without the buffer, and calls no
-// hooks. Errors: InvalidArgument, before anything is communicated, when a span
-// and its partition do not fit together; the communicator's first error.
-// Outputs are then unspecified.
+// hooks. Errors: InvalidArgument, before any communication, if a span does not
+// fit its partition; the communicator's first error. Outputs are then
+// unspecified.
 
-// output gets every rank's input: output_bytes[r] bytes from rank r, the same
+// `output` gets every rank's input: output_bytes[r] bytes from rank r, the same
 // list on every rank. input_bytes is not used.
 absl::Status FusedAllgather(const FusionResources& resources,
                             absl::Span<const PartitionedTensor> tensors,
                             const FusionHooks& hooks);
 
-// output gets the reduction of this rank's part of `input`: input_bytes[r]
+// `output` gets the reduction of this rank's part of `input`: input_bytes[r]
 // bytes go to rank r, the same list on every rank. output_bytes is not used.
 absl::Status FusedReduceScatter(const FusionResources& resources,
                                 const Reduction& reduction,
                                 absl::Span<const PartitionedTensor> tensors,
                                 const FusionHooks& hooks);
 
-// output gets a part of every rank's input: input_bytes[r] bytes go to rank r,
-// output_bytes[r] come from it. The ranks' lists fit together.
+// `output` gets a part of every rank's input: input_bytes[r] bytes go to rank
+// r, and output_bytes[r] bytes come from it. The lists of the ranks must match.
 absl::Status FusedAlltoall(const FusionResources& resources,
                            absl::Span<const PartitionedTensor> tensors,
                            const FusionHooks& hooks);

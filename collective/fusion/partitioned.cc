@@ -18,7 +18,7 @@
 namespace hvdlite::collective {
 namespace {
 
-// A stream per rank: its parts of the given span of all tensors.
+// One stream per rank: its parts of the given span of all tensors.
 template <typename Byte>
 std::vector<MemoryStream<Byte>> StreamsOfRanks(
     absl::Span<const PartitionedTensor> tensors,
@@ -45,7 +45,7 @@ size_t LongestStream(const std::vector<MemoryStream<Byte>>& streams) {
   return longest;
 }
 
-// The bytes of each stream in the next round: `max_bytes`, or what is left.
+// Bytes of each stream in the next round: `max_bytes`, or the rest.
 template <typename Byte>
 std::vector<size_t> NextParts(const std::vector<MemoryStream<Byte>>& streams,
                               size_t max_bytes) {
@@ -57,8 +57,8 @@ std::vector<size_t> NextParts(const std::vector<MemoryStream<Byte>>& streams,
   return parts;
 }
 
-// Calls visit(rank, part of `buffer`) for parts that lie one after the other.
-// Returns what they occupy.
+// Calls visit(rank, part of `buffer`) for parts that are back to back. Returns
+// the span that they occupy.
 template <typename Visit>
 absl::Span<std::byte> VisitParts(absl::Span<std::byte> buffer,
                                  absl::Span<const size_t> parts,
@@ -71,8 +71,8 @@ absl::Span<std::byte> VisitParts(absl::Span<std::byte> buffer,
   return buffer.first(begin);
 }
 
-// Memory for one round in equal parts: that of the fusion buffer, or more where
-// the parts would be too small to be worth their message.
+// Memory for one round, in equal parts: the fusion buffer, or more if the parts
+// would be too small for efficient messages.
 class PartMemory {
  public:
   PartMemory(FusionBuffer& buffer, size_t num_parts)
@@ -105,8 +105,8 @@ absl::Status CheckBothPartitions(absl::Span<const PartitionedTensor> tensors,
                                            tensor.output_bytes, size));
     if (tensor.input_bytes[me] != tensor.output_bytes[me]) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", i, " of the batch: rank ", me,
-                       " gives itself ", tensor.input_bytes[me],
+          absl::StrCat("tensor ", i, " of the bucket: rank ", me,
+                       " sends itself ", tensor.input_bytes[me],
                        " bytes, but expects ", tensor.output_bytes[me]));
     }
   }
@@ -193,8 +193,8 @@ absl::Status FusedReduceScatter(const FusionResources& resources,
   const size_t max_bytes = wire.BytesThatFit(memory.part_bytes());
 
   PhaseTimer timer(resources.clock, hooks);
-  std::vector<size_t> parts;       // of the tensors
-  std::vector<size_t> wire_parts;  // of the buffer
+  std::vector<size_t> parts;       // bytes in the tensors
+  std::vector<size_t> wire_parts;  // bytes in the buffer
   absl::Span<std::byte> chunk;
   return RunRounds(
       NumRounds(LongestStream(all), max_bytes), timer,
@@ -236,7 +236,7 @@ absl::Status FusedAlltoall(const FusionResources& resources,
   if (tensors.empty()) return absl::OkStatus();
   const size_t me = communicator.rank();
 
-  // What stays here needs no communication.
+  // The part of this rank needs no communication.
   auto given =
       StreamsOfRanks(tensors, &PartitionedTensor::input,
                      &PartitionedTensor::input_bytes, communicator.size());
@@ -249,12 +249,12 @@ absl::Status FusedAlltoall(const FusionResources& resources,
                     });
   if (communicator.size() == 1) return absl::OkStatus();
 
-  // One half is sent from, the other received into.
+  // The first half is sent, the second half receives.
   const PartMemory memory(resources.buffer, 2 * communicator.size());
   const size_t half = memory.bytes().size() / 2;
 
   PhaseTimer timer(resources.clock, hooks);
-  // The longest of all streams counts; a rank knows its own only.
+  // The longest stream of all ranks counts; a rank knows only its own.
   int64_t num_rounds = NumRounds(LongestStream(given), memory.part_bytes());
   HVDLITE_RETURN_IF_ERROR(communicator.Allreduce(
       {reinterpret_cast<std::byte*>(&num_rounds), sizeof(num_rounds)},

@@ -1,4 +1,4 @@
-// Pieces of memory as one array of bytes, as if they were contiguous.
+// Addresses separate pieces of memory as one array of bytes.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace hvdlite::collective {
 
-// The tensors of a batch. Addresses stretches of the array by their offset, in
-// any order. Refers to the tensors, which must outlive it.
+// The tensors of a bucket as one array of bytes, accessed by offset in any
+// order. Refers to the tensors, which must outlive it.
 class TensorStream {
  public:
   explicit TensorStream(absl::Span<const FusedTensor> tensors)
@@ -27,9 +27,9 @@ class TensorStream {
 
   size_t bytes() const { return bytes_; }
 
-  // Calls visit(piece, at) for each piece of the stretch that lies in one
-  // tensor: `piece` is that part of the tensor (with an empty input where the
-  // tensor has none), `at` its offset from `begin`.
+  // Calls visit(piece, at) for each piece of the range that is in one tensor.
+  // `piece` is that part of the tensor (with an empty input if the tensor has
+  // none); `at` is its offset from `begin`.
   template <typename Visit>
   void ForEachPiece(size_t begin, size_t bytes, const Visit& visit) const {
     if (bytes == 0) return;
@@ -57,8 +57,8 @@ class TensorStream {
   size_t bytes_ = 0;
 };
 
-// What one rank gets or gives, of all tensors: read or written from the
-// beginning on. Does not own the memory. Byte is std::byte or const std::byte.
+// The bytes that one rank sends or receives, of all tensors, read or written in
+// order. Does not own the memory. Byte is std::byte or const std::byte.
 template <typename Byte>
 class MemoryStream {
  public:
@@ -69,8 +69,8 @@ class MemoryStream {
 
   size_t bytes_left() const { return bytes_left_; }
 
-  // Calls visit(stretch of memory, begin) for the next `bytes` bytes, which
-  // must be there; `begin` counts from the first of them.
+  // Calls visit(span, begin) for the next `bytes` bytes, which must exist.
+  // `begin` counts from the first of them.
   template <typename Visit>
   void Advance(size_t bytes, const Visit& visit) {
     bytes_left_ -= bytes;
@@ -87,14 +87,14 @@ class MemoryStream {
     }
   }
 
-  // Copies the next to.size() bytes to `to`.
+  // Copies the next to.size() bytes of the stream to `to`.
   void Read(absl::Span<std::byte> to) {
     Advance(to.size(), [&](absl::Span<const std::byte> piece, size_t begin) {
       std::memcpy(to.data() + begin, piece.data(), piece.size());
     });
   }
 
-  // Copies `from` to the next from.size() bytes.
+  // Copies `from` to the next from.size() bytes of the stream.
   void Write(absl::Span<const std::byte> from) {
     Advance(from.size(), [&](absl::Span<std::byte> piece, size_t begin) {
       std::memcpy(piece.data(), from.data() + begin, piece.size());
@@ -103,7 +103,7 @@ class MemoryStream {
 
  private:
   std::vector<absl::Span<Byte>> pieces_;
-  size_t piece_ = 0;   // where the stream is
+  size_t piece_ = 0;   // the current piece
   size_t offset_ = 0;  // in that piece
   size_t bytes_left_ = 0;
 };

@@ -38,7 +38,7 @@ void Wire::Unpack(absl::Span<const std::byte> wire,
 
 void Wire::PackAndUnpack(absl::Span<const std::byte> in,
                          absl::Span<std::byte> out) const {
-  if (type_ == dtype_) {  // `out` is the wire
+  if (type_ == dtype_) {  // `out` serves as the wire
     if (in.empty()) {
       PackNeutral(out);
     } else {

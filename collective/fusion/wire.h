@@ -1,4 +1,4 @@
-// How elements get into the fusion buffer and out of it.
+// Converts elements for the fusion buffer and back.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,28 @@
 
 namespace hvdlite::collective {
 
-// Prescales and compresses, decompresses and postscales, in one pass each.
-// Sizes without more words are bytes of elements of reduction.dtype. The
-// reduction is copied.
+// Prescales and compresses, or decompresses and postscales, in one pass. Sizes
+// are bytes of elements of reduction.dtype, unless they say wire. Copies the
+// reduction.
 //
-// A sum of `num_inputs` inputs (of all ranks together, wherever some have been
-// added before) that travels in a 16-bit type and whose factor is a fraction,
-// as an average's is, is divided before it travels rather than afterwards: by
-// the smallest power of two that is at least 1 / |factor| or `num_inputs`,
-// whichever is less (see ScaleOfInputs). So the sums of an average stay in the
-// type's range where its prescaled inputs are in it, and those of one sign do
-// where the result is in it. Where the inputs themselves are of that type, they
-// are in its range, and it is |prescale| * `num_inputs` that counts: then a
-// prescale does not make them leave it either. A power of two rounds nothing,
-// but for what falls below the type's smallest normal number: there an input is
-// off by up to half the smallest number, 2^-25 for float16, times that power.
+// A sum of `num_inputs` inputs (over all ranks, even if some are already added)
+// may overflow a 16-bit wire type. If its factor is a fraction, as for an
+// average, it is therefore divided before it travels: by the smallest power of
+// two that is at least 1 / |factor| or `num_inputs`, whichever is less (see
+// ScaleOfInputs()). So sums of an average stay in range if its prescaled inputs
+// are in range. Sums with one sign stay in range if the result is in range.
+//
+// If the inputs themselves have the wire type, they are in its range, and
+// |prescale| * `num_inputs` counts instead: then a prescale does not make them
+// overflow either. A power of two does not round, except below the type's
+// smallest normal number: there the error of an input is up to half the
+// smallest number, 2^-25 for float16, times that power.
 class Wire {
  public:
   Wire(const Reduction& reduction, int num_inputs);
 
-  DataType type() const { return type_; }  // of the elements in the buffer
-  // What Pack and Unpack multiply by.
+  DataType type() const { return type_; }  // of elements in the buffer
+  // The factors of Pack() and Unpack().
   double prescale() const { return prescale_; }
   Factor postscale() const { return postscale_; }
 
@@ -46,8 +47,8 @@ class Wire {
   void Unpack(absl::Span<const std::byte> wire,
               absl::Span<std::byte> out) const;
 
-  // Pack and Unpack, as a world of one does it, without memory for the whole.
-  // `out` may be `in`; an empty `in` counts as neutral elements.
+  // Pack() and Unpack() for a world of one, without memory for the whole. `out`
+  // may be `in`; an empty `in` counts as neutral elements.
   void PackAndUnpack(absl::Span<const std::byte> in,
                      absl::Span<std::byte> out) const;
 

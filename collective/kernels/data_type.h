@@ -1,4 +1,4 @@
-// Element types, how they are reduced, and how they travel.
+// Element types, the operations that reduce them, and their wire types.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace hvdlite::collective {
 
-// A data type is added here: its value, its row in kDataTypes and its element.
-// All the rest follows from these, but for LibTorch's name of it
-// (torch_plugin/ops/tensors.cc) and, where C++ has no such type, the element's
-// struct and conversions (elements.h).
+// To add a data type: add its value, its row in kDataTypes and its element. The
+// rest follows from these, except LibTorch's name of it
+// (torch_plugin/ops/tensors.cc). If C++ has no such type, also add the
+// element's struct and conversions (elements.h).
 
 // The values travel between ranks: append only.
 enum class DataType : uint8_t {
@@ -34,8 +34,7 @@ enum class DataType : uint8_t {
   kComplex128 = 14,  // two float64
 };
 
-// A complex number is reduced, scaled and looked at part by part, as the two
-// floats that it consists of.
+// Complex numbers are processed as the two floats of their parts.
 enum class NumberKind : uint8_t { kFloat, kSigned, kUnsigned, kBool, kComplex };
 
 struct DataTypeTraits {
@@ -45,7 +44,7 @@ struct DataTypeTraits {
   NumberKind kind;
 };
 
-// By value.
+// Indexed by value.
 inline constexpr DataTypeTraits kDataTypes[] = {
     {DataType::kFloat32, "float32", 4, NumberKind::kFloat},
     {DataType::kFloat64, "float64", 8, NumberKind::kFloat},
@@ -69,7 +68,7 @@ struct Float16;
 struct BFloat16;
 struct Bool;
 
-// The C++ types of the elements, by value; of complex ones, of their parts.
+// The C++ types of the elements, by value; for complex types, of the parts.
 using ElementTypes =
     std::tuple<float, double, Float16, BFloat16, int32_t, int64_t, uint8_t,
                int8_t, Bool, int16_t, uint16_t, uint32_t, uint64_t,
@@ -85,23 +84,22 @@ constexpr const DataTypeTraits* FindTraits(DataType dtype) {
 size_t SizeOf(DataType dtype);             // bytes per element; 0 if unknown
 absl::string_view NameOf(DataType dtype);  // "float32", ...; or "unknown"
 bool IsFloat(DataType dtype);              // false if unknown
-// Whether sums are rounded, so that they depend on the order: of floats, alone
-// or as parts of complex numbers. False if unknown.
+// Whether sums are rounded and thus depend on the order: floats and complex
+// numbers. False if unknown.
 bool Rounds(DataType dtype);
 
-// The values travel between ranks: append only. An average is a sum whose
-// result is scaled when it is unpacked. On bool, sum and max are logical or,
-// product and min logical and. Integer sums and products wrap around. The
-// minimum and the maximum of anything and NaN are NaN.
+// The values travel between ranks: append only. An average is a sum that is
+// scaled when it is unpacked. For bool, sum and max are logical or; product and
+// min are logical and. Integer sums and products wrap around. The minimum or
+// maximum with NaN is NaN.
 enum class ReduceOp : uint8_t { kSum = 0, kMin = 1, kMax = 2, kProduct = 3 };
 inline constexpr int kNumReduceOps = 4;
 
 absl::string_view NameOf(ReduceOp op);  // "sum", ...; or "unknown"
 
-// Whether elements of the type are reduced by `op`. Of complex numbers there is
-// but the sum: they have no order, hence no minimum and maximum; and a product,
-// of two roundings per part, would depend on which the processor makes of them.
-// False if one is unknown.
+// Whether `op` can reduce elements of the type. Complex numbers have only the
+// sum: they have no order, and the two roundings in each part of a product may
+// differ among processors. False if the type or `op` is unknown.
 bool HasOp(DataType dtype, ReduceOp op);
 
 // float32 and float64 values travel as 16-bit floats, which are added in

@@ -1,5 +1,5 @@
-// Elements: the C++ type of each data type, conversions, and what is done to
-// single ones. The loops over arrays are built from it.
+// Elements: the C++ type of each data type, conversions, and operations on
+// single elements. The loops over arrays use them.
 #pragma once
 
 #include <bit>
@@ -17,12 +17,13 @@
 
 namespace hvdlite::collective {
 
-// Conversions from float32 round to nearest, ties to even; too large numbers
-// become infinite, NaNs become (or stay) quiet and keep their sign and the
-// upper part of their payload. Those to float32 are exact. There are no
-// branches, so that loops over them vectorise, and no step has a subnormal
-// float32 as its operand or result unless the value itself is one, so that
-// flush-to-zero modes do no harm to binary16.
+// Conversions from float32 round to nearest, ties to even. Numbers that are too
+// large become infinite. NaNs become (or stay) quiet, and keep their sign and
+// the upper part of their payload. Conversions to float32 are exact.
+//
+// There are no branches, so that loops vectorise. No step has a subnormal
+// float32 as operand or result unless the value itself is one, so flush-to-zero
+// modes do not affect binary16.
 
 // IEEE 754 binary16: 5 bits of exponent, 10 of mantissa.
 struct Float16 {
@@ -35,8 +36,8 @@ struct BFloat16 {
 };
 
 inline float ToFloat(Float16 value) {
-  constexpr uint32_t kExponent = 0x1fu << 23;       // at float32's place
-  constexpr uint32_t kRebias = (127u - 15u) << 23;  // of the exponent
+  constexpr uint32_t kExponent = 0x1fu << 23;       // at the place in float32
+  constexpr uint32_t kRebias = (127u - 15u) << 23;  // for the exponent
   const uint32_t sign = uint32_t{value.bits & 0x8000u} << 16;
   const uint32_t magnitude = uint32_t{value.bits & 0x7fffu} << 13;
   const uint32_t exponent = magnitude & kExponent;
@@ -55,12 +56,12 @@ inline Float16 ToFloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  // Half a unit in the last place is added, less a bit if that place is even;
-  // a carry out of the mantissa does right by the exponent.
+  // Adds half a unit in the last place, minus one bit if that place is even. A
+  // carry out of the mantissa increments the exponent correctly.
   const uint32_t normal =
       (magnitude - ((127u - 15u) << 23) + 0xfffu + ((magnitude >> 13) & 1)) >>
       13;
-  // Below 2^-14: adding 0.5 makes the addition itself round at 2^-24.
+  // Below 2^-14: adding 0.5 makes the addition round at 2^-24.
   const uint32_t subnormal =
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
       std::bit_cast<uint32_t>(0.5f);
@@ -83,10 +84,10 @@ inline BFloat16 ToBFloat16(float value) {
   return BFloat16{static_cast<uint16_t>(is_nan ? nan : rounded)};
 }
 
-// The bits of the number with `kMantissa` bits of mantissa, 15 - kMantissa of
-// exponent and that bias which is nearest to `value`, ties to even. By way of
-// float32 it could be rounded twice: first to a tie, then away from `value`.
-// Otherwise as the conversions from float32 (see above).
+// Bits of the nearest number to `value`, ties to even, in a format with
+// `kMantissa` bits of mantissa, 15 - kMantissa of exponent and bias kBias. A
+// conversion through float32 could round twice: first to a tie, then away from
+// `value`. Otherwise like the conversions from float32 (see above).
 template <int kMantissa, int kBias>
 uint16_t RoundTo16Bits(double value) {
   constexpr int kShift = 52 - kMantissa;
@@ -95,15 +96,15 @@ uint16_t RoundTo16Bits(double value) {
   constexpr uint64_t kRebias = uint64_t{1023 - kBias} << 52;
   constexpr uint64_t kSmallestNormal = uint64_t{1023 - kBias + 1} << 52;
   constexpr uint64_t kTooLarge = uint64_t{1023 + kBias + 1} << 52;
-  // Its last place is that of the subnormal 16-bit numbers.
+  // Its last place is the last place of subnormal 16-bit numbers.
   constexpr uint64_t kSubnormalRounder = uint64_t{1023 + kShift + 1 - kBias}
                                          << 52;
 
   const uint64_t bits = std::bit_cast<uint64_t>(value);
   const uint64_t sign = (bits >> 48) & 0x8000u;
   const uint64_t magnitude = bits & ~(uint64_t{1} << 63);
-  // Half a unit in the last place is added, less a bit if that place is even;
-  // a carry out of the mantissa does right by the exponent.
+  // Adds half a unit in the last place, minus one bit if that place is even. A
+  // carry out of the mantissa increments the exponent correctly.
   const uint64_t half_less_a_bit = (uint64_t{1} << (kShift - 1)) - 1;
   const uint64_t normal =
       (magnitude - kRebias + half_less_a_bit + ((magnitude >> kShift) & 1)) >>
@@ -128,12 +129,12 @@ inline BFloat16 BFloat16FromDouble(double value) {
   return BFloat16{RoundTo16Bits<7, 127>(value)};
 }
 
-// Any byte that is not 0 is true.
+// Any byte except 0 is true.
 struct Bool {
   uint8_t byte;
 };
 
-// Elements are widened to the type that is computed with, and narrowed again.
+// Elements are widened to the type of the computation, and narrowed again.
 template <typename T>
 T Widen(T value) {
   return value;
@@ -182,8 +183,8 @@ static_assert(std::tuple_size_v<ElementTypes> == kNumDataTypes);
 static_assert(
     ElementsAreAsTheirRows(std::make_index_sequence<kNumDataTypes>()));
 
-// Calls `visitor` with a value of the element type; of that of the parts where
-// elements are complex: there are twice as many of them.
+// Calls `visitor` with a value of the element type. For complex elements it is
+// the type of the parts, of which there are twice as many.
 template <typename Visitor>
 void VisitElementType(DataType dtype, Visitor visitor) {
   [&]<size_t... types>(std::index_sequence<types...>) {
@@ -194,7 +195,7 @@ void VisitElementType(DataType dtype, Visitor visitor) {
   (std::make_index_sequence<kNumDataTypes>());
 }
 
-// The same, where that is a float type; does nothing for the others.
+// The same for float types; does nothing for others.
 template <typename Visitor>
 void VisitFloatType(DataType dtype, Visitor visitor) {
   VisitElementType(dtype, [&](auto element) {
@@ -210,7 +211,7 @@ T Combine(T a, T b) {
     constexpr bool kOr = op == ReduceOp::kSum || op == ReduceOp::kMax;
     return kOr ? (a | b) : (a & b);
   } else if constexpr (std::is_integral_v<T>) {
-    // Wraps without overflow; narrow types would be promoted to int.
+    // Wraps around without overflow; narrow types would be promoted to int.
     using Unsigned = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
     const auto x = static_cast<Unsigned>(a);
     const auto y = static_cast<Unsigned>(b);
@@ -239,8 +240,8 @@ T Neutral() {
   }
 }
 
-// value / divisor, truncated toward zero. `divisor` is positive, and need not
-// be in the range of T.
+// value / divisor, truncated toward zero. `divisor` is positive, and may be out
+// of T's range.
 template <typename T>
 T DivideInteger(T value, int64_t divisor) {
   if constexpr (std::is_signed_v<T>) {
@@ -253,14 +254,14 @@ T DivideInteger(T value, int64_t divisor) {
 template <typename T>
 T ScaleInteger(T value, double factor) {
   double scaled = static_cast<double>(value) * factor;
-  // Twice what the rounding of the factor and of the product may amount to: so
-  // 49 * (1/49.0), which is a little below 1, counts as 1.
+  // Tolerance: twice the rounding error of factor and product. So 49 *
+  // (1/49.0), which is slightly below 1, counts as 1.
   const double nearest = std::nearbyint(scaled);
   if (std::abs(nearest - scaled) <= std::abs(scaled) * 0x1p-51) {
     scaled = nearest;
   }
   using Limits = std::numeric_limits<T>;
-  // -lowest is a power of two (or 0), hence exact; max need not be.
+  // -lowest is a power of two (or 0) and thus exact; max may not be exact.
   constexpr double kEnd = 2.0 * static_cast<double>(Limits::max() / 2 + 1);
   if (!(scaled > static_cast<double>(Limits::lowest()))) {
     return std::isnan(scaled) ? T{0} : Limits::lowest();
@@ -268,12 +269,12 @@ T ScaleInteger(T value, double factor) {
   return scaled >= kEnd ? Limits::max() : static_cast<T>(scaled);
 }
 
-// What factors are rounded to before elements are multiplied by them.
+// The type that factors are rounded to before the multiplication.
 template <typename T>
 using FactorOf =
     std::conditional_t<std::is_same_v<Wide<T>, float>, float, double>;
 
-// factor * value as an element.
+// factor * value, as an element.
 template <typename T>
 T ScaleAndNarrow(Wide<T> value, FactorOf<T> factor) {
   if constexpr (kIsFloat<T>) {
@@ -286,7 +287,7 @@ T ScaleAndNarrow(Wide<T> value, FactorOf<T> factor) {
   }
 }
 
-// Rounds what was computed in float or double to an element.
+// Rounds a result computed in float or double to an element.
 template <typename T>
 T RoundTo(float value) {
   if constexpr (std::is_same_v<T, double>) {
@@ -306,8 +307,8 @@ T RoundTo(double value) {
   }
 }
 
-// Whether inputs are multiplied by ScaleOfInputs(): what they are computed with
-// has their range.
+// Whether inputs are multiplied by ScaleOfInputs(): only for a type whose range
+// is as large as the range of the computation.
 template <ReduceOp op, typename T>
 inline constexpr bool kScalesInputs =
     op == ReduceOp::kSum && std::is_same_v<T, BFloat16>;
@@ -327,8 +328,8 @@ void VisitReduceOp(ReduceOp op, Visitor visitor) {
   }
 }
 
-// Of the outputs of a loop that are stored past the cache. Below, the stores
-// that precede the first aligned vector would be too large a part.
+// Minimum size of outputs that are stored past the cache. In smaller ones the
+// stores before the first aligned vector would be too large a part.
 inline constexpr size_t kMinStreamedBytes = 4096;
 
 // Bytes from `address` to the next multiple of `alignment`.
@@ -337,8 +338,9 @@ inline size_t BytesToAlignment(const std::byte* address, size_t alignment) {
   return past == 0 ? 0 : alignment - past;
 }
 
-// Outputs that are no inputs (those are in the cache anyway) and have the same
-// alignment as the first of them: after `peeled_bytes` bytes they are aligned.
+// Selects the outputs to store past the cache: those that are not inputs
+// (inputs are in the cache anyway) and have the same alignment as the first
+// such output. After `peeled_bytes` bytes they are aligned.
 struct StreamedOutputs {
   StreamedOutputs(absl::Span<const std::byte* const> inputs,
                   absl::Span<std::byte* const> outputs, size_t bytes,
@@ -352,7 +354,7 @@ struct StreamedOutputs {
     }
   }
 
-  uint64_t mask = 0;  // bit j: output j, of the first 64
+  uint64_t mask = 0;  // bit j: output j; at most 64 outputs
   size_t peeled_bytes = 0;
 };
 

@@ -1,4 +1,4 @@
-// One pass over arrays of floats, for any number of inputs and outputs: no
+// One pass over arrays of floats with any number of inputs and outputs; no
 // element is stored in between. Included once for each target.
 
 // clang-format off
@@ -27,7 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Elements at `in` (of any alignment that is theirs), exactly.
+// Loads elements at `in`, aligned to their type, exactly.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> LoadWide(D d, const T* in) {
   return hn::LoadU(d, in);
@@ -37,7 +37,7 @@ HWY_INLINE hn::Vec<D> LoadWide(D d, const Float16* in) {
   const hn::Rebind<uint16_t, D> d16;
   const auto half = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(in));
 #if HWY_TARGET == HWY_SSE2
-  // As ToFloat(): Highway 1.2 knows no infinities where there is no
+  // Like ToFloat(): Highway 1.2 does not convert infinities without a CPU
   // instruction.
   const hn::Rebind<uint32_t, D> d32;
   const auto bits = hn::PromoteTo(d32, half);
@@ -69,7 +69,7 @@ HWY_INLINE hn::Vec<D> LoadWide(D d, const BFloat16* in) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
-// Rounds float32 as ToFloat16 and ToBFloat16 do; bits of the result.
+// Rounds float32 as ToFloat16() and ToBFloat16() do; returns the bits.
 template <class D>
 HWY_INLINE auto RoundToFloat16(D d, hn::Vec<D> value) {
   const hn::Rebind<uint16_t, D> d16;
@@ -89,7 +89,7 @@ HWY_INLINE auto RoundToFloat16(D d, hn::Vec<D> value) {
               hn::BitCast(d32, half));
   const auto nan =
       hn::Or(hn::Set(d32, 0x7e00), hn::And(upper, hn::Set(d32, 0x3ff)));
-  // As numbers with a sign: without a sign bit they compare alike.
+  // Compares as signed numbers: the sign bit is 0, so the order is the same.
   const auto less = [&](auto a, uint32_t b) {
     return hn::RebindMask(d32,
                           hn::Lt(hn::BitCast(d_signed, a),
@@ -125,11 +125,11 @@ HWY_INLINE auto RoundToBFloat16(D d, hn::Vec<D> value) {
       d16, hn::BitCast(d_signed, hn::IfThenElse(is_nan, nan, rounded)));
 }
 
-// Stores, past the cache if kStreamed: then `out` must be aligned to what is
-// stored.
+// Stores a vector, past the cache if kStreamed. Then `out` must be aligned to
+// the stored size.
 template <bool kStreamed, class D>
 HWY_INLINE void StoreVector(D d, hn::Vec<D> value, hn::TFromD<D>* out) {
-  // Of less than 16 bytes Stream() may write 16.
+  // Stream() may write 16 bytes for smaller vectors.
   if constexpr (kStreamed && hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) >= 16) {
     hn::Stream(value, d, out);
   } else {
@@ -151,7 +151,7 @@ HWY_INLINE void StoreNarrow(D d, hn::Vec<D> value, BFloat16* out) {
                          reinterpret_cast<uint16_t*>(out));
 }
 
-// As Combine() of elements.
+// Like Combine() for elements.
 template <ReduceOp op, class V>
 HWY_INLINE V CombineVectors(V a, V b) {
   if constexpr (op == ReduceOp::kSum) {
@@ -166,8 +166,8 @@ HWY_INLINE V CombineVectors(V a, V b) {
 }
 
 // outputs[j][i] = factor * (inputs[0][i] op inputs[1][i] op ...), computed in
-// elements of `D`. An output may be an input. After kStreaming a FlushStream()
-// must follow.
+// elements of `D`. An output may be an input. Call FlushStream() after
+// kStreaming.
 template <ReduceOp op, typename From, typename To, class D>
 class FloatLoop {
  public:
@@ -273,7 +273,7 @@ class FloatLoop {
   const absl::Span<const std::byte* const> inputs_;
   const absl::Span<std::byte* const> outputs_;
   const hn::TFromD<D> input_scale_;
-  const hn::TFromD<D> factor_;  // of what is made of scaled inputs
+  const hn::TFromD<D> factor_;  // for results of scaled inputs
   uint64_t streamed_ = 0;  // bit j: outputs_[j]
 };
 

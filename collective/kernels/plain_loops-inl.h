@@ -1,5 +1,4 @@
-// Loops that are left to the compiler's vectoriser. Included once for each
-// target.
+// Loops that the compiler vectorises. Included once for each target.
 
 // clang-format off
 #if defined(HVDLITE_COLLECTIVE_KERNELS_PLAIN_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -27,7 +26,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hvdlite::collective::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A memcpy past the cache; a FlushStream() must follow.
+// A memcpy past the cache. Call FlushStream() afterwards.
 inline void StreamBytes(const std::byte* in, std::byte* out, size_t bytes) {
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
@@ -51,9 +50,9 @@ inline void StreamBytes(const std::byte* in, std::byte* out, size_t bytes) {
   std::memcpy(out + i, in + i, bytes - i);
 }
 
-// Block by block in the first-level cache: an output may be an input, and is
-// written after all inputs of the block were read. After kStreaming a
-// FlushStream() must follow.
+// Works in blocks that fit into the first-level cache. An output may be an
+// input: it is written after all inputs of the block were read. Call
+// FlushStream() after kStreaming.
 template <ReduceOp op, typename T>
 void ReducePlainly(Factor factor, absl::Span<const std::byte* const> inputs,
                    absl::Span<std::byte* const> outputs, size_t count,
@@ -121,12 +120,12 @@ void ConvertPlainly(double factor, const From* __restrict in,
   }
 }
 
-// Whether no element is infinite or NaN: its exponent is all ones.
+// Whether no element is infinite or NaN, whose exponents are all ones.
 template <typename Bits, Bits exponent>
 bool AllFiniteBits(const Bits* in, size_t count) {
   const hn::ScalableTag<Bits> d;
   const size_t lanes = hn::Lanes(d);
-  // Looked at now and then: what is not finite is rare.
+  // Tested only after each block: such elements are rare.
   const size_t block = 256 * lanes;
   const auto ones = hn::Set(d, exponent);
   const auto exponents = [&](size_t i) {

@@ -1,6 +1,6 @@
 #include "collective/kernels/reduction_kernels.h"
 
-// Compiled for what CPUs of clusters have, and for the baseline.
+// Compiled for the vector units of cluster CPUs, and for the baseline.
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_SSE4 | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
@@ -120,7 +120,7 @@ HWY_EXPORT(AllFiniteOnTarget);
 
 namespace {
 
-// As ReduceAll; a single input is scaled, and rounded, even if `factor` is 1.
+// Like ReduceAll(), but scales and rounds a single input even if `factor` is 1.
 void ReduceLoops(ReduceOp op, DataType dtype, Factor factor,
                  absl::Span<const std::byte* const> inputs,
                  absl::Span<std::byte* const> outputs, size_t bytes,

@@ -43,7 +43,7 @@ std::optional<AllreduceAlgorithm> ParseAlgorithm(absl::string_view text) {
   for (const AllreduceAlgorithm algorithm : kAlgorithms) {
     if (NameOf(algorithm) == text) return algorithm;
   }
-  // As tables of the first release have it.
+  // Names in tables of the first release.
   if (text == "at-once") return AllreduceAlgorithm::kOneShot;
   if (text == "slices") return AllreduceAlgorithm::kTwoShot;
   if (text == "two-levels") return AllreduceAlgorithm::kHierarchical;
@@ -72,7 +72,7 @@ absl::StatusOr<AllreduceTable::Line> AllreduceTable::ParseLine(
       absl::StrSplit(text, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
   if (words.size() != 6) {
     return absl::InvalidArgumentError(
-        "six words are expected: nodes, ranks per node, up to bytes, "
+        "a line needs six columns: nodes, ranks per node, up to bytes, "
         "algorithm, chunk bytes, cached or streaming");
   }
   const auto parse_range = [](absl::string_view word) -> absl::StatusOr<Range> {
@@ -86,7 +86,7 @@ absl::StatusOr<AllreduceTable::Line> AllreduceTable::ParseLine(
     if (ends.size() > 2 || !low.has_value() || !high.has_value() ||
         *low > *high) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "'", word, "' is not a count from 1 on, or a range of them"));
+          "'", word, "' is not a positive count or a range such as 2-8"));
     }
     return Range{*low, *high};
   };
@@ -129,7 +129,7 @@ absl::StatusOr<AllreduceTable::Line> AllreduceTable::ParseLine(
   }
   if (*algorithm == AllreduceAlgorithm::kOneShot && *up_to > *chunk) {
     return absl::InvalidArgumentError(
-        "one-shot sends everything in one chunk, which is smaller here");
+        "one-shot sends all bytes in one chunk; the chunk size is too small");
   }
   line.up_to_bytes = *up_to;
   line.choice = {*algorithm, *chunk, words[5] == "streaming"};
@@ -155,7 +155,7 @@ absl::StatusOr<AllreduceTable> AllreduceTable::Parse(absl::string_view text) {
 }
 
 AllreduceTable AllreduceTable::BuiltIn() {
-  return *Parse(kAllreduceTableText);  // a test parses it, too
+  return *Parse(kAllreduceTableText);  // a test checks that it parses
 }
 
 AllreduceTable AllreduceTable::WithOneOrder() const {

@@ -1,4 +1,4 @@
-// AllreduceTable: which algorithm reduces how many bytes.
+// AllreduceTable: selects an allreduce algorithm by the number of bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,52 +14,51 @@
 namespace hvdlite::collective {
 
 enum class AllreduceAlgorithm : uint8_t {
-  kFlat,     // over all ranks at once, by MPI, as if no memory were shared
-  kOneShot,  // in a node: every rank reads everything and reduces it all
-  kTwoShot,  // in a node: every rank reduces its slice, all read the results
-  kHierarchical,  // kTwoShot in the node, each slice across the nodes in
-                  // between
+  kFlat,          // MPI over all ranks, without shared memory
+  kOneShot,       // in a node: every rank reduces all of the bucket
+  kTwoShot,       // in a node: every rank reduces a slice, all read it
+  kHierarchical,  // kTwoShot in the node, with each slice reduced across nodes
 };
 
 absl::string_view NameOf(AllreduceAlgorithm algorithm);  // "two-shot"
 
 struct AllreduceChoice {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kFlat;
-  // What travels at a time, of the batch; at most kMaxChunkBytes, which it is
-  // for flat, whatever this says.
+  // Bytes of the bucket that travel at a time. At most kMaxChunkBytes; flat
+  // always uses kMaxChunkBytes.
   size_t chunk_bytes = 0;
-  // Results go past the cache on their way into the tensors.
+  // Whether results are written to the tensors past the cache.
   bool streaming = false;
 };
 
-// A measured table, in lines of
+// A measured table with lines of the form
 //
 //   <nodes> <ranks per node> <up to bytes> <algorithm> <chunk bytes> <stores>
 //
-// where nodes and ranks per node are numbers or ranges ("2-8", "2-"), bytes are
-// numbers with K, M or G or "inf", the algorithm is "flat", "one-shot",
-// "two-shot" or "hierarchical", and stores are "cached" or "streaming". The
-// first line that fits decides. Text from '#' on and empty lines are ignored.
+// Nodes and ranks per node are numbers or ranges ("2-8", "2-"). Bytes are
+// numbers with K, M or G, or "inf". The algorithm is "flat", "one-shot",
+// "two-shot" or "hierarchical"; stores are "cached" or "streaming". The first
+// line that matches decides. Empty lines, and text from '#' on, are ignored.
 // Immutable.
 class AllreduceTable {
  public:
   static constexpr size_t kMaxChunkBytes = size_t{2} << 20;
 
-  // InvalidArgument naming the line, and what is wrong with it.
+  // InvalidArgument names the line and the mistake in it.
   static absl::StatusOr<AllreduceTable> Parse(absl::string_view text);
 
-  // The one that comes with hvdlite: collective/shm/allreduce_table.txt.
+  // The built-in table: collective/shm/allreduce_table.txt.
   static AllreduceTable BuiltIn();
 
-  // The same table, but hierarchical where it says flat and nodes have
-  // several ranks: flat sums add in another order, so that their bits would
-  // depend on the size of the batch.
+  // The same table with hierarchical instead of flat if nodes have several
+  // ranks. Flat sums use another order of additions, so the bits of the result
+  // would depend on the size of the bucket.
   AllreduceTable WithOneOrder() const;
 
-  // Where no line fits: flat for several nodes, else two-shot.
+  // If no line matches: flat for several nodes, otherwise two-shot.
   AllreduceChoice Choose(int nodes, int ranks_per_node, size_t bytes) const;
 
-  // The lines that can fit, as text. For people.
+  // The lines that can match, as text for users.
   std::string Describe(int nodes, int ranks_per_node) const;
 
  private:

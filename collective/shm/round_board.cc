@@ -17,9 +17,9 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free &&
                   sizeof(std::atomic<uint32_t>) == 4,
               "a futex is a plain 32-bit word");
 
-// Sleeps until `word`, which may lie in memory shared with other processes, is
-// woken, for `timeout` at most; not at all if it differs from `expected`.
-// Returns early now and then: look at the condition again.
+// Sleeps until `word` is woken, for `timeout` at most. `word` may be in memory
+// that processes share. Does not sleep if it differs from `expected`. May
+// return early: check the condition again.
 void FutexWait(std::atomic<uint32_t>& word, uint32_t expected,
                absl::Duration timeout) {
   const timespec relative = absl::ToTimespec(timeout);
@@ -28,14 +28,14 @@ void FutexWait(std::atomic<uint32_t>& word, uint32_t expected,
           0);
 }
 
-// Wakes all who sleep on `word`.
+// Wakes all threads that sleep on `word`.
 void FutexWake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Looks between two readings of the clock.
+// Checks of the counters between two readings of the clock.
 constexpr int kLooks = 64;
-// Others that share this core get it before this rank goes to sleep.
+// Gives other processes on this core a chance to run before this rank sleeps.
 constexpr int kYields = 4;
 
 void RelaxProcessor() {
@@ -65,10 +65,9 @@ void RoundBoard::PublishLater(Counter counter, uint64_t value) {
       value, std::memory_order_release);
 }
 
-// No wake-up is lost: a sleeper sets `asleep` and then reads the counter; who
-// publishes writes the counter and then reads `asleep`. In the one order of
-// these four sequentially consistent accesses, at least one of the two sees
-// what the other wrote.
+// No wake-up is lost: a sleeper sets `asleep` and then reads the counter; the
+// publisher writes the counter and then reads `asleep`. These four accesses are
+// sequentially consistent, so at least one of the two sees the other's write.
 void RoundBoard::Publish(Counter counter, uint64_t value) {
   places_[static_cast<size_t>(rank_)]->counters.values[counter].store(
       value, std::memory_order_seq_cst);

@@ -1,4 +1,4 @@
-// RoundBoard: how far each rank of a node has come, for all to see.
+// RoundBoard: the progress of each rank of a node, visible to all.
 #pragma once
 
 #include <array>
@@ -14,38 +14,39 @@
 
 namespace hvdlite::collective {
 
-// Counters of rounds, which only grow; each is written by its own rank alone.
-// What a rank wrote to shared memory before it published a counter is visible
-// to those that have waited for it. One calling thread at a time per rank.
+// Counters of rounds, which only grow. Each is written only by its own rank.
+// Data that a rank wrote to shared memory before it published a counter is
+// visible to ranks that waited for the counter. One calling thread at a time
+// per rank.
 class RoundBoard {
  public:
   enum Counter {
-    kPacked,   // this rank's contribution lies in its slot
-    kReduced,  // this rank's slice of the result lies in its slot
-    kRead,     // this rank needs nobody's slot of that round any more
+    kPacked,   // this rank's contribution is in its slot
+    kReduced,  // this rank's slice of the result is in its slot
+    kRead,     // this rank no longer reads slots of that round
   };
   static constexpr size_t kNumCounters = 3;
 
-  // What the board takes at the beginning of every segment of `memory`, which
-  // must outlive it. Segments of zeros are boards of zeros.
+  // Size of the board at the beginning of every segment of `memory`, which must
+  // outlive the board. A segment of zeros is a valid board.
   static constexpr size_t kBytes = 4096;
   explicit RoundBoard(const NodeMemory& memory);
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(places_.size()); }
 
-  // Sets this rank's counter and wakes those who wait for it.
+  // Sets this rank's counter and wakes the ranks that wait for it.
   void Publish(Counter counter, uint64_t value);
 
-  // As Publish, but the others may learn of it only with the next Publish.
+  // Like Publish(), but others may see it only after the next Publish().
   void PublishLater(Counter counter, uint64_t value);
 
-  // Even a rank that is not woken, because its peer died, looks again then.
+  // After this time even a rank that nobody wakes (its peer died) checks again.
   static constexpr absl::Duration kLongestSleep = absl::Milliseconds(1);
 
-  // Blocks until all other ranks have published `value` or more: looks again at
-  // once for a while (set_spin), then sleeps. `while_waiting` is called before
-  // each sleep, of `longest_sleep` at most; an error of it ends the wait.
+  // Blocks until all other ranks have published `value` or more: spins for a
+  // while (set_spin()), then sleeps. `while_waiting` is called before each
+  // sleep of at most `longest_sleep`; an error from it ends the wait.
   absl::Status WaitForAll(Counter counter, uint64_t value,
                           absl::FunctionRef<absl::Status()> while_waiting,
                           absl::Duration longest_sleep = kLongestSleep) {
@@ -55,8 +56,8 @@ class RoundBoard {
   void set_spin(absl::Duration spin) { spin_ = spin; }
 
  private:
-  // Cache lines of their own: 64 bytes, which some processors fetch in pairs,
-  // or the 256 bytes of an A64FX.
+  // Aligned to whole cache lines: 64 bytes, which some processors fetch in
+  // pairs, or the 256 bytes of an A64FX.
   struct alignas(256) Counters {
     std::array<std::atomic<uint64_t>, kNumCounters> values;
   };
@@ -71,7 +72,7 @@ class RoundBoard {
   static_assert(sizeof(Place) <= kBytes);
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-  // For the ranks from `begin` to `end`.
+  // Like WaitForAll(), for the ranks from `begin` to `end`.
   absl::Status Wait(int begin, int end, Counter counter, uint64_t value,
                     absl::FunctionRef<absl::Status()> while_waiting,
                     absl::Duration longest_sleep);

@@ -32,7 +32,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-// Nothing where there is no such file, or "max" in it.
+// nullopt if there is no such file, or if it contains "max".
 std::optional<uint64_t> NumberIn(const std::string& path) {
   std::ifstream file(path);
   std::string word;
@@ -41,7 +41,7 @@ std::optional<uint64_t> NumberIn(const std::string& path) {
   return number;
 }
 
-// The sum of the lines "<name> <number>" of the given names.
+// Sum of the lines "<name> <number>" with the given names.
 uint64_t SumOfLines(const std::string& path,
                     std::initializer_list<absl::string_view> names) {
   std::ifstream file(path);
@@ -58,7 +58,7 @@ uint64_t Left(uint64_t limit, uint64_t used, uint64_t reclaimable) {
   return limit - std::min(limit, used);
 }
 
-// What the limit of one cgroup leaves.
+// Memory that the limit of one cgroup leaves.
 uint64_t LeftInVersion2(const std::string& group) {
   const auto limit = NumberIn(group + "/memory.max");
   const auto used = NumberIn(group + "/memory.current");
@@ -81,7 +81,7 @@ uint64_t LeftInCgroups(const std::string& root) {
   uint64_t left = kNoLimit;
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    // "4:memory:/job/task" or, version 2, "0::/job/task".
+    // "4:memory:/job/task", or "0::/job/task" in version 2.
     const std::vector<std::string> words =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (words.size() != 3) continue;
@@ -89,8 +89,8 @@ uint64_t LeftInCgroups(const std::string& root) {
     const std::vector<absl::string_view> controllers =
         absl::StrSplit(words[1], ',');
     if (!version2 && !absl::c_linear_search(controllers, "memory")) continue;
-    // The group and those above it. In a container the mount may begin at the
-    // group itself, so that only its topmost level can be read.
+    // The group and its ancestors. In a container the mount may begin at the
+    // group itself; then only its top level can be read.
     const std::string mount =
         absl::StrCat(root, "/sys/fs/cgroup", version2 ? "" : "/memory");
     std::string path = words[2] == "/" ? "" : words[2];
@@ -105,8 +105,8 @@ uint64_t LeftInCgroups(const std::string& root) {
   return left;
 }
 
-// What the system says can be had without swapping; all that there is where it
-// does not say.
+// Memory available without swapping; all memory if the system does not report
+// it.
 uint64_t LeftInSystem(const std::string& root) {
   std::ifstream meminfo(root + "/proc/meminfo");
   for (std::string line; std::getline(meminfo, line);) {
@@ -126,7 +126,7 @@ std::string LastError() { return std::strerror(errno); }
 
 uint64_t RandomNumber() {
   uint64_t number = 0;
-  // Up to 256 bytes come whole, once the system has booted.
+  // After boot, getrandom() returns up to 256 bytes completely.
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
     number = (static_cast<uint64_t>(getpid()) << 32) ^
              reinterpret_cast<uintptr_t>(&number);
@@ -139,9 +139,9 @@ uint64_t ThisProcess() {
   return number;
 }
 
-// Mappings that threads of this process attach to: they are to see the same
-// addresses (ThreadSanitizer tells places apart by their address). Only what
-// is alive; looked up by nonce.
+// Mappings that threads of this process attach to. Threads must see the same
+// addresses, since ThreadSanitizer identifies memory by its address. Contains
+// only live mappings; the key is the nonce.
 struct LocalMappings {
   base::Mutex mutex;
   std::map<uint64_t, std::weak_ptr<SharedMapping>> by_nonce
@@ -159,12 +159,12 @@ absl::StatusOr<absl::Span<std::byte>> Map(int descriptor, size_t bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "mapping ", bytes, " bytes of shared memory failed: ", LastError()));
   }
-  // Large pages where the system offers them for shared memory; a hint.
+  // A hint: large pages, if the system offers them for shared memory.
   madvise(memory, bytes, MADV_HUGEPAGE);
   return absl::MakeSpan(static_cast<std::byte*>(memory), bytes);
 }
 
-// Piece by piece, since a signal undoes the piece that is being reserved.
+// Reserves in pieces, since a signal undoes the piece in progress.
 absl::Status Reserve(int descriptor, size_t bytes) {
   constexpr size_t kPieceBytes = size_t{64} << 20;
   size_t begin = 0;
@@ -182,8 +182,8 @@ absl::Status Reserve(int descriptor, size_t bytes) {
   return absl::OkStatus();
 }
 
-// Identifies the memory behind a descriptor, so that nothing else is taken for
-// it where process ids are not what they seem.
+// Identifies the memory behind a descriptor. So other memory is never mistaken
+// for it, even if process ids are from another namespace.
 absl::StatusOr<uint64_t> Inode(int descriptor) {
   struct stat status = {};
   if (fstat(descriptor, &status) != 0) {
@@ -192,7 +192,7 @@ absl::StatusOr<uint64_t> Inode(int descriptor) {
   return static_cast<uint64_t>(status.st_ino);
 }
 
-// Each rank's `mine`, by rank.
+// Returns each rank's `mine`, by rank.
 template <typename T>
 absl::StatusOr<std::vector<T>> GatherFromAll(Communicator& communicator,
                                              const T& mine) {
@@ -213,7 +213,7 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> ReserveSegment(
   const size_t available = AvailableMemory(file_system_root);
   if (bytes > available / num_ranks) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(num_ranks, " ranks want ", bytes,
+        absl::StrCat(num_ranks, " ranks need ", bytes,
                      " bytes of shared memory each, but only ", available,
                      " bytes of memory are available to them"));
   }
@@ -238,16 +238,16 @@ SharedMapping::~SharedMapping() {
     base::MutexLock lock(&local.mutex);
     local.by_nonce.erase(address_.nonce);
   }
-  close(address_.descriptor);  // now the nonce can be given again
+  close(address_.descriptor);  // now the nonce may be reused
 }
 
 absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Create(
     size_t bytes) {
-  // Reserving more than there is would not fail: it would have processes
-  // killed.
+  // Reserving more memory than available would not fail: the kernel would kill
+  // processes.
   if (const size_t available = AvailableMemory(); bytes > available) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(bytes, " bytes of shared memory are wanted, but only ",
+        absl::StrCat(bytes, " bytes of shared memory are needed, but only ",
                      available, " bytes of memory are available"));
   }
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -276,7 +276,7 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Create(
 
 absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Attach(
     const Address& address) {
-  // A forked child shares the number, but not the mappings.
+  // A forked child has the same number, but not the mappings.
   if (address.process == ThisProcess() && address.pid == getpid()) {
     LocalMappings& local = ThisProcessesMappings();
     base::MutexLock lock(&local.mutex);
@@ -285,21 +285,21 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Attach(
         found == local.by_nonce.end() ? nullptr : found->second.lock();
     if (mapping != nullptr) return mapping;
     return absl::UnavailableError(
-        "the memory of another thread of this process is gone");
+        "another thread of this process has freed its memory");
   }
   const std::string path =
       absl::StrCat("/proc/", address.pid, "/fd/", address.descriptor);
   base::Descriptor descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!descriptor.valid()) {
     return absl::UnavailableError(absl::StrCat(
-        "opening ", path, ", a peer's memory, failed: ", LastError()));
+        "cannot open ", path, ", the memory of a peer: ", LastError()));
   }
   HVDLITE_ASSIGN_OR_RETURN(const uint64_t inode, Inode(descriptor.get()));
   if (inode != address.nonce) {
     return absl::UnavailableError(
         absl::StrCat(path,
-                     " is not the peer's memory: it runs in another "
-                     "container, probably"));
+                     " is not the peer's memory; the peer probably runs in "
+                     "another container"));
   }
   HVDLITE_ASSIGN_OR_RETURN(const absl::Span<std::byte> memory,
                            Map(descriptor.get(), address.bytes));
@@ -328,7 +328,7 @@ absl::StatusOr<std::unique_ptr<NodeMemory>> NodeMemory::Create(
     if (!attached.ok()) break;
     segments.push_back(*std::move(segment));
   }
-  // Also keeps every rank here until all have attached.
+  // Also keeps all ranks here until every rank has attached.
   HVDLITE_RETURN_IF_ERROR(AgreeOn(communicator, attached));
   return std::unique_ptr<NodeMemory>(
       new NodeMemory(place, std::move(segments)));

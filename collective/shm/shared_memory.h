@@ -1,5 +1,5 @@
-// Memory that the processes of a host share: how much there is, a mapping of
-// it, and the segments of a node's ranks.
+// Memory that processes of a host share: its available size, mappings, and
+// segments for the ranks of a node.
 #pragma once
 
 #include <sys/types.h>
@@ -17,38 +17,38 @@
 
 namespace hvdlite::collective {
 
-// Bytes that this process can have without swapping, and without being killed
-// for them: what the system has available, or what the memory limits of its
-// cgroup (version 1 or 2) and of those above leave, if that is less. File pages
-// count as available, since the system drops them where memory is wanted. What
-// cannot be read does not limit. `root` is that of the file system: another one
-// in tests.
+// Bytes that this process can use without swapping and without being killed:
+// what the system has available, or the rest of the memory limits of its cgroup
+// (version 1 or 2) and that cgroup's ancestors, whichever is less. File pages
+// count as available, since the system drops them when memory is needed.
+// Unreadable limits are ignored. `root` is the root of the file system; tests
+// use their own.
 size_t AvailableMemory(const std::string& root = "/");
 
-// Anonymous memory behind a descriptor (memfd): it has no name, so that a crash
-// leaves nothing behind, and does not count against the size of /dev/shm. It
-// begins with zeros on a page boundary. Thread-safe.
+// Anonymous shared memory (memfd). It has no name, so a crash leaves nothing
+// behind, and it does not count against the size of /dev/shm. It is initially
+// zero and page-aligned. Thread-safe.
 class SharedMapping {
  public:
-  // Where a process of the same node finds the memory. Plain bytes, to be sent
-  // as such; valid while the mapping exists.
+  // Tells a process of the same node where to find the memory. Plain bytes that
+  // can be sent; valid while the mapping exists.
   struct Address {
-    uint64_t process = 0;  // tells processes apart, whatever their pids
-    uint64_t nonce = 0;    // tells mappings of one process apart
+    uint64_t process = 0;  // identifies the process, even if pids are equal
+    uint64_t nonce = 0;    // identifies a mapping in its process
     uint64_t bytes = 0;
     int32_t pid = 0;
     int32_t descriptor = 0;
   };
 
-  // Reserves the memory here and now, on the NUMA node of the calling thread
-  // (or as its memory policy says), rather than at the first access, where a
-  // lack of it ends in SIGBUS. `bytes` is rounded up to whole pages. Errors:
+  // Reserves the memory immediately, on the NUMA node of the calling thread (or
+  // by its memory policy). Without that, lack of memory would cause SIGBUS at
+  // the first access. `bytes` is rounded up to whole pages. Errors:
   // ResourceExhausted, Unavailable.
   static absl::StatusOr<std::shared_ptr<SharedMapping>> Create(size_t bytes);
 
-  // Maps another process's memory; within one process, the same mapping.
-  // Errors: Unavailable when that process or its memory cannot be reached from
-  // here (another container, another user).
+  // Maps another process's memory; within one process, returns the same
+  // mapping. Unavailable if that process or its memory cannot be accessed
+  // (another container, another user).
   static absl::StatusOr<std::shared_ptr<SharedMapping>> Attach(
       const Address& address);
 
@@ -68,31 +68,33 @@ class SharedMapping {
   const bool owner_;
 };
 
-// A segment per rank, all of the same size, which every rank sees (at addresses
-// of its own). Synchronisation is up to its users.
+// One segment per rank, all of the same size. Every rank sees all segments, at
+// its own addresses. Users must synchronise their accesses.
 class NodeMemory {
  public:
-  // Collective over `communicator`, for all its nodes at once. `node` are the
-  // ranks that are thought to share memory with this one, ascending, itself
-  // among them, and the same on all of them; whether they do is found out here.
-  // Each rank reserves its own segment of `bytes` zeros, which so lies on its
-  // own NUMA node, unless the node has too little memory for the segments of
-  // all its ranks (see AvailableMemory for `file_system_root`). Errors, the
-  // same on all ranks of `communicator`: Unavailable, naming one of them and
-  // its reason; nothing is kept then. `communicator` is not needed afterwards.
+  // Collective over `communicator`, for all its nodes at once. `node` lists, in
+  // ascending order, the ranks that probably share memory with this one,
+  // including itself; it is the same on all of them. Create() tests whether
+  // they do. Each rank reserves its own segment of `bytes` zeros, so the
+  // segment is on its own NUMA node. The node must have enough memory for the
+  // segments of all its ranks (see AvailableMemory() for `file_system_root`).
+  // Errors are the same on all ranks of `communicator`: Unavailable names a
+  // rank and its reason, and nothing is kept. `communicator` is not needed
+  // afterwards.
   static absl::StatusOr<std::unique_ptr<NodeMemory>> Create(
       Communicator& communicator, absl::Span<const int> node, size_t bytes,
       const std::string& file_system_root = "/");
 
-  // The same where all ranks of the communicator are on one node.
+  // The same if all ranks of the communicator are on one node.
   static absl::StatusOr<std::unique_ptr<NodeMemory>> Create(Communicator& node,
                                                             size_t bytes);
 
-  // Counted within the node.
+  // Rank and number of ranks within the node.
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(segments_.size()); }
 
-  // That of `rank`; at least the `bytes` given to Create, page-aligned.
+  // The segment of `rank`: page-aligned, at least the `bytes` given to
+  // Create().
   absl::Span<std::byte> segment(int rank) const {
     return segments_[static_cast<size_t>(rank)]->bytes();
   }

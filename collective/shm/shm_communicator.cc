@@ -41,7 +41,7 @@ struct Nodes {
   }
 };
 
-// Nodes are counted in the order of their lowest ranks.
+// Nodes are numbered in the order of their lowest ranks.
 Nodes SortByNode(absl::Span<const int> node_of_rank) {
   Nodes nodes;
   std::map<int, int> index_of;
@@ -56,7 +56,7 @@ Nodes SortByNode(absl::Span<const int> node_of_rank) {
   return nodes;
 }
 
-// CreateShmCommunicator with the memory that tensors are allocated from.
+// CreateShmCommunicator() with the registry of memory for tensors.
 absl::StatusOr<std::unique_ptr<Communicator>> Create(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
     const AllreduceTable& table, const ShmOptions& options,
@@ -99,7 +99,7 @@ class ShmCommunicator final : public Communicator {
                             absl::MakeConstSpan(&tensor, 1), timer);
   }
 
-  // Has a buffer of its own, for what it leaves to the flat communicator.
+  // Ignores `buffer`: it has its own one for the flat communicator.
   absl::Status AllreduceTensors(absl::Span<std::byte> /*buffer*/,
                                 const Reduction& reduction,
                                 absl::Span<const FusedTensor> tensors,
@@ -108,8 +108,8 @@ class ShmCommunicator final : public Communicator {
     size_t bytes = 0;
     for (const FusedTensor& tensor : tensors) bytes += tensor.output.size();
     if (bytes == 0) return absl::OkStatus();
-    // What counts is how many ranks send at once; nodes share memory in any
-    // case, even where one of them has a single rank.
+    // The choice depends on the number of ranks that send at once. Some node
+    // shares memory even if another node has only one rank.
     const AllreduceChoice choice =
         table_.Choose(sizes_.num_nodes, std::max(2, sizes_.num_slices), bytes);
     if (choice.algorithm != AllreduceAlgorithm::kFlat) {
@@ -174,7 +174,7 @@ class ShmCommunicator final : public Communicator {
     flat_->SetSpin(spin);
     if (across_ != nullptr) across_->SetSpin(spin);
   }
-  // Those of its subgroup `across_`, too.
+  // The calls of the subgroup `across_` count, too.
   void MakeProgress() override { flat_->MakeProgress(); }
   bool TakeCalls() override { return flat_->TakeCalls(); }
 
@@ -194,7 +194,7 @@ class ShmCommunicator final : public Communicator {
   }
 
  private:
-  // Collective: tries to reserve the rings, with the same outcome on all ranks.
+  // Collective: tries to reserve the rings, with the same result on all ranks.
   absl::Status ReserveRings() {
     wants_rings_ = true;
     auto rings =
@@ -204,12 +204,11 @@ class ShmCommunicator final : public Communicator {
       reducer_.SetRings(*std::move(rings));
     } else if (rank() == 0 && options_.warn) {
       options_.warn(absl::StrCat(
-          "the ranks of a node cannot share the memory that batches travel "
-          "through, so that ",
+          "the ranks of a node cannot share memory for buckets; from now on ",
           name(), " reduces everything among these ", size(),
-          " ranks from now on: ", rings.status().message()));
+          " ranks: ", rings.status().message()));
     }
-    return absl::OkStatus();  // if the transport broke, `flat_` tells
+    return absl::OkStatus();  // `flat_` reports a broken transport
   }
 
   absl::Status Latch(absl::Status status) {
@@ -223,13 +222,13 @@ class ShmCommunicator final : public Communicator {
   const NodeSizes sizes_;
   const base::SteadyClock clock_;
   const FusionHooks hooks_;
-  // Collective destructors: the same order on all ranks.
+  // Destructors are collective: the same order on all ranks.
   const std::unique_ptr<Communicator> flat_;
   const std::unique_ptr<Communicator> across_;
   const std::unique_ptr<NodeMemory> board_;
   const std::shared_ptr<TensorMemoryRegistry> registry_;
   NodeReducer reducer_;
-  bool wants_rings_ = false;  // since a batch did
+  bool wants_rings_ = false;  // a bucket has needed the rings
   std::unique_ptr<FusionBuffer> buffer_;
   absl::Status broken_;
 };
@@ -252,7 +251,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
   if (sizes.num_nodes > 1) {
     absl::Status created;
     if (board->rank() < sizes.num_slices) {
-      // In the order of the nodes, the same for every slice: so sums are taken.
+      // Members are in the order of nodes for every slice: sums use this order.
       std::vector<int> members;
       for (const std::vector<int>& others : nodes.members) {
         members.push_back(others[static_cast<size_t>(board->rank())]);

@@ -1,4 +1,4 @@
-// Communicators whose ranks share memory where they share a node.
+// Communicators that reduce through shared memory inside nodes.
 #pragma once
 
 #include <functional>
@@ -15,35 +15,34 @@
 namespace hvdlite::collective {
 
 struct ShmOptions {
-  // Where the memory that is available is read from: see AvailableMemory.
+  // Root of the files that show the available memory: see AvailableMemory().
   std::string file_system_root = "/";
-  // Told, on rank 0 of the communicator that it is about, what could not be had
-  // later on.
+  // Called on rank 0 of a communicator when something becomes unavailable
+  // later, such as memory.
   std::function<void(absl::string_view)> warn = {};
 };
 
 // Collective over `flat`, which connects all ranks. Reduces through shared
-// memory inside the nodes, and across nodes with all ranks at once, each its
-// slice; everything else goes through `flat`. `node_of_rank` tells which ranks
-// are thought to share memory (any numbers, one per rank, the same list on
-// every rank); whether they do is tried.
+// memory inside nodes. Between nodes all ranks send at once, each its own
+// slice. Everything else goes through `flat`. `node_of_rank` says which ranks
+// probably share memory: one number per rank, the same list on every rank.
+// Sharing is tested.
 //
-// Nodes may have different numbers of ranks, and the ranks of one may lie
-// between those of another one. There are then as many slices as the smallest
-// node has ranks.
+// Nodes may have different numbers of ranks, and ranks of different nodes may
+// alternate. The number of slices is the size of the smallest node.
 //
-// FailedPrecondition where there is nothing to gain: the nodes have one rank
-// each. Unavailable, on all
-// ranks, when the ranks of a node cannot share memory: the message names a rank
-// and its reason. After an error `flat` is as it was, and can be used by
-// itself; else it is moved from.
+// FailedPrecondition if every node has only one rank, so there is nothing to
+// gain. Unavailable, on all ranks, if ranks of a node cannot share memory; the
+// message names a rank and its reason. After an error `flat` is unchanged and
+// can be used; otherwise it is moved from.
 //
-// The memory that batches travel through, 8 MiB per rank, is reserved by the
-// first batch that wants it. Where a rank cannot reserve it, `flat` reduces
-// everything on all ranks, from that batch on.
+// The first bucket that needs the memory for buckets, 8 MiB per rank, reserves
+// it. If a rank cannot reserve it, `flat` reduces everything on all ranks from
+// then on.
 //
-// Subgroups are of the same kind, where that pays, or flat. The name is that of
-// `flat`; a batch tells how it was reduced (FusionHooks::on_algorithm).
+// Subgroups are of the same kind if they share memory, otherwise flat. The name
+// is that of `flat`; FusionHooks::on_algorithm reports how a bucket was
+// reduced.
 absl::StatusOr<std::unique_ptr<Communicator>> CreateShmCommunicator(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
     const AllreduceTable& table, const ShmOptions& options = {});

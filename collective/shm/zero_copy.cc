@@ -5,9 +5,9 @@
 namespace hvdlite::collective {
 namespace {
 
-// The same in every process, unlike absl::Hash.
+// A hash that is the same in every process, unlike absl::Hash.
 uint64_t Mix(uint64_t hash, uint64_t value) {
-  // FNV-1a over eight bytes at once, with a final shift to spread high bits.
+  // FNV-1a over eight bytes at once; the final shift spreads high bits.
   hash = (hash ^ value) * 0x100000001b3;
   return hash ^ (hash >> 29);
 }
@@ -45,7 +45,7 @@ ZeroCopyBatches::ZeroCopyBatches(
     : rank_(rank), size_(size), registry_(std::move(registry)) {}
 
 ZeroCopyNote ZeroCopyBatches::Describe(absl::Span<const FusedTensor> tensors) {
-  // What belonged to memory that is gone goes, too.
+  // Forgets mappings whose memory has been freed.
   for (auto entry = attached_.begin(); entry != attached_.end();) {
     entry = entry->second.own.expired() ? attached_.erase(entry) : ++entry;
   }
@@ -127,7 +127,7 @@ void ZeroCopyBatches::Attach(absl::Span<const ZeroCopyNote> of_rank,
     }
     auto mapping =
         SharedMapping::Attach(of_rank[static_cast<size_t>(rank)].address);
-    if (!mapping.ok()) return;  // packed batches work nevertheless
+    if (!mapping.ok()) return;  // buckets are packed instead
     attached.of_rank.push_back(*std::move(mapping));
   }
   attached_[(*mine)->address().nonce] = std::move(attached);

@@ -1,5 +1,5 @@
-// Batches that are reduced where their tensors lie, in memory that all ranks of
-// the node have mapped.
+// Reduces buckets without packing, in memory that all ranks of the node have
+// mapped.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@
 
 namespace hvdlite::collective {
 
-// Finds the mapping that a tensor lies in. Does not keep the memory alive.
+// Finds the mapping that contains a tensor. Does not keep the memory alive.
 // Thread-safe.
 class TensorMemoryRegistry {
  public:
   absl::StatusOr<TensorMemory> Allocate(size_t bytes);
 
-  // The mapping that holds all of `bytes`, or null.
+  // The mapping that contains all of `bytes`, or null.
   std::shared_ptr<SharedMapping> Find(absl::Span<const std::byte> bytes) const;
 
  private:
@@ -34,36 +34,37 @@ class TensorMemoryRegistry {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// What a rank tells the others of its node about a batch. Plain bytes.
+// A rank's description of a bucket for the other ranks of its node. Plain
+// bytes.
 struct ZeroCopyNote {
-  uint8_t eligible = 0;  // all tensors lie in one mapping, in place
+  uint8_t eligible = 0;  // all tensors in one mapping, in place
   SharedMapping::Address address;
-  uint64_t layout = 0;  // of the tensors in it: equal numbers, equal layouts
-  // Of the mappings of all ranks that this rank has attached; equal numbers,
-  // equal mappings.
+  uint64_t layout = 0;  // equal numbers mean equal layouts of the tensors
+  // Identifies the mappings of all ranks that this rank has attached; equal
+  // numbers mean equal mappings.
   uint64_t attached = 0;
 };
 
-// Where one rank's batch lies, and where the other ranks' batches do. One
-// calling thread at a time.
+// Finds a bucket's memory on this rank and on the other ranks. One calling
+// thread at a time.
 class ZeroCopyBatches {
  public:
   ZeroCopyBatches(int rank, int size,
                   std::shared_ptr<const TensorMemoryRegistry> registry);
 
-  // This rank's part of the agreement about a batch.
+  // This rank's note about a bucket.
   ZeroCopyNote Describe(absl::Span<const FusedTensor> tensors);
 
-  // Looks at every rank's part. If all are eligible, alike, and have attached
-  // one another's memory before: returns the beginnings of the ranks' mappings,
-  // so that a tensor at an offset of this rank's mapping lies at the same
-  // offset of theirs. Else nothing, on every rank; and if all are eligible and
-  // alike, attaches, so that the next batch may be more lucky.
+  // Compares the notes of all ranks. If all are eligible and alike, and the
+  // ranks have already attached each other's memory, returns the beginnings of
+  // the ranks' mappings. A tensor then has the same offset in every mapping.
+  // Otherwise returns nullopt, on every rank; if all are eligible and alike, it
+  // attaches the memory for the next bucket.
   std::optional<std::vector<std::byte*>> Agree(
       absl::Span<const ZeroCopyNote> of_rank);
 
  private:
-  // The number that `ZeroCopyNote::attached` must have for these mappings.
+  // The value that `ZeroCopyNote::attached` must have for these mappings.
   static uint64_t NumberOf(absl::Span<const ZeroCopyNote> of_rank);
 
   void Attach(absl::Span<const ZeroCopyNote> of_rank, uint64_t number);
@@ -72,7 +73,7 @@ class ZeroCopyBatches {
   const int size_;
   const std::shared_ptr<const TensorMemoryRegistry> registry_;
 
-  // By the nonce of this rank's mapping: what the others have beside it.
+  // For each mapping of this rank, by its nonce: the mappings of the others.
   struct Attached {
     std::weak_ptr<SharedMapping> own;
     uint64_t number = 0;
