@@ -86,7 +86,7 @@ absl::StatusOr<AllreduceTable::Line> AllreduceTable::ParseLine(
     if (ends.size() > 2 || !low.has_value() || !high.has_value() ||
         *low > *high) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "'", word, "' is not a positive count or a range such as 2-8"));
+          "'", word, "' is not a count from 1, or a range such as 2-8"));
     }
     return Range{*low, *high};
   };

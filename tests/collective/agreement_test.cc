@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 
 TEST(GatherOrFailTest, EveryRankGetsTheValuesOfAll) {
   hvdlite::testing::RunInProcessRanks(3, [](Communicator& world) {
-    // Of different lengths, one of them empty, with zeros inside.
+    // Values of different lengths, one of them empty, with zeros inside.
     const auto values = GatherOrFail(world, std::string(world.rank(), '\0'));
     ASSERT_TRUE(values.ok()) << values.status();
     EXPECT_THAT(*values,
@@ -23,7 +23,7 @@ TEST(GatherOrFailTest, EveryRankGetsTheValuesOfAll) {
   });
 }
 
-TEST(GatherOrFailTest, OneErrorFailsOnEveryRankNamingTheLowest) {
+TEST(GatherOrFailTest, OneErrorFailsOnEveryRankAndNamesTheLowest) {
   const std::vector<std::string> hosts = {"a", "b", "c"};
   hvdlite::testing::RunInProcessRanks(3, [&](Communicator& world) {
     const auto values = GatherOrFail(
@@ -43,7 +43,7 @@ TEST(GatherOrFailTest, ErrorsOfTheCommunicatorAreReturned) {
             absl::UnimplementedError("Allgather"));
 }
 
-TEST(AgreeOnTest, ReasonOfTheLowestRankThatHasOneIsEverybodys) {
+TEST(AgreeOnTest, EveryRankGetsTheReasonOfTheLowestFailedRank) {
   hvdlite::testing::RunInProcessRanks(4, [&](Communicator& node) {
     EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
     const absl::Status own =
@@ -53,7 +53,7 @@ TEST(AgreeOnTest, ReasonOfTheLowestRankThatHasOneIsEverybodys) {
     const absl::Status status = AgreeOn(node, own);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_EQ(std::string(status.message()), "rank 1: reason 1");
-    // The communicator is whole.
+    // The communicator is still usable.
     EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
   });
 }

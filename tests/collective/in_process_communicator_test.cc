@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(InProcess, CommunicatorConformance,
                                            InProcessBackend(8)),
                          BackendName);
 
-// Not in a program of its own, since each compiles the suite.
+// In this program, since each program with the suite must compile it.
 INSTANTIATE_TEST_SUITE_P(
     SingleRank, CommunicatorConformance,
     ::testing::Values(ConformanceBackend{
@@ -52,7 +52,7 @@ TEST(InProcessCommunicatorTest, ReducesInRankOrder) {
   });
 }
 
-TEST(InProcessCommunicatorTest, NobodyLeavesABarrierBeforeAllHaveEntered) {
+TEST(InProcessCommunicatorTest, BarrierEndsOnlyAfterAllRanksHaveEntered) {
   std::atomic<int> entered{0};
   RunInProcessRanks(4, [&](Communicator& communicator) {
     for (int round = 1; round <= 200; ++round) {
@@ -78,21 +78,20 @@ TEST(InProcessCommunicatorTest, ReduceScatterReducesInRankOrder) {
 TEST(InProcessCommunicatorTest, PairsDoNotWaitForOtherPairs) {
   std::latch low_pair_is_done(2);
   RunInProcessRanks(4, [&](Communicator& communicator) {
-    // Rank 2 waits for rank 3, which does not come until ranks 0 and 1 are
-    // done.
+    // Rank 2 waits for rank 3, which comes only after ranks 0 and 1 are done.
     if (communicator.rank() == 3) low_pair_is_done.wait();
     CheckExchange(communicator, communicator.rank() ^ 1, 10, 20);
     if (communicator.rank() < 2) low_pair_is_done.count_down();
   });
 }
 
-TEST(InProcessCommunicatorTest, PairsDoNotNeedRanksThatAreGone) {
+TEST(InProcessCommunicatorTest, PairsDoNotNeedOtherRanks) {
   auto world = CreateInProcessWorld(3);
   world[2].reset();
   RunRanks(2, [&](int rank) { CheckExchange(*world[rank], 1 - rank, 3, 4); });
 }
 
-TEST(InProcessCommunicatorTest, ExchangeEndsWhenThePeerIsGone) {
+TEST(InProcessCommunicatorTest, ExchangeEndsWhenThePeerIsDestroyed) {
   auto world = CreateInProcessWorld(3);
   std::latch is_broken(1);
   RunRanks(3, [&](int rank) {
@@ -114,8 +113,8 @@ TEST(InProcessCommunicatorTest, ExchangeEndsWhenThePeerIsGone) {
 
 TEST(InProcessCommunicatorTest, BrokenWorldEndsEveryWait) {
   auto world = CreateInProcessWorld(5);
-  // Ranks 0 and 1 wait for something that rank 4 has no part in, ranks 2 and 3
-  // for something that it should take part in.
+  // Ranks 0 and 1 wait for operations without rank 4, ranks 2 and 3 for
+  // operations that need it.
   RunRanks(5, [&](int rank) {
     absl::Status status;
     if (rank == 4) {
@@ -135,7 +134,7 @@ TEST(InProcessCommunicatorTest, BrokenWorldEndsEveryWait) {
   });
 }
 
-TEST(InProcessCommunicatorTest, RanksThatCallDifferentThingsAreAllTold) {
+TEST(InProcessCommunicatorTest, DifferentCallsAreAnErrorOnEveryRank) {
   constexpr auto kFloat32 = DataType::kFloat32;
   constexpr auto kSum = ReduceOp::kSum;
   using Bytes = absl::Span<std::byte>;
@@ -177,11 +176,11 @@ TEST(InProcessCommunicatorTest, RanksThatCallDifferentThingsAreAllTold) {
       return c.CreateSubgroup({0, 1, 2}, tag).status();
     };
   };
-  // In a circle, each waits for others that wait for something else.
+  // A circle: each rank waits for another one that waits for a third.
   const auto exchange = [](Communicator& c, Bytes buffer, Bytes output) {
     return c.Exchange((c.rank() + 1) % 3, buffer, output);
   };
-  // What rank 1 calls, and what the others do.
+  // The call of rank 1, and the call of the others.
   const std::pair<Call, Call> cases[] = {
       {barrier, broadcast(24, 0)},
       {broadcast(24, 1), broadcast(24, 0)},
@@ -218,7 +217,7 @@ TEST(InProcessCommunicatorTest, RanksThatCallDifferentThingsAreAllTold) {
 TEST(InProcessCommunicatorTest, WrongArgumentsOfOneRankFailOnEveryRank) {
   RunInProcessRanks(3, [](Communicator& communicator) {
     alignas(4) std::byte storage[9] = {};
-    // Rank 2's buffer is not aligned; the calls are alike otherwise.
+    // Rank 2's buffer is not aligned; otherwise the calls are alike.
     const absl::Status status = communicator.Allreduce(
         absl::MakeSpan(storage + (communicator.rank() == 2 ? 1 : 0), 8),
         DataType::kFloat32, ReduceOp::kSum);
@@ -228,7 +227,7 @@ TEST(InProcessCommunicatorTest, WrongArgumentsOfOneRankFailOnEveryRank) {
   });
 }
 
-TEST(InProcessCommunicatorTest, WaitingEndsWhenAMissingRankIsDestroyed) {
+TEST(InProcessCommunicatorTest, WaitEndsWhenAMissingRankIsDestroyed) {
   auto world = CreateInProcessWorld(3);
   RunRanks(3, [&](int rank) {
     if (rank == 1) {
@@ -243,7 +242,7 @@ TEST(InProcessCommunicatorTest, WaitingEndsWhenAMissingRankIsDestroyed) {
   });
 }
 
-// Subgroups of `members`, made by a thread per member; null where that fails.
+// Subgroups of `members`, created by one thread per member; null on errors.
 std::vector<std::unique_ptr<Communicator>> CreateSubgroups(
     const std::vector<std::unique_ptr<Communicator>>& world,
     const std::vector<int>& members) {

@@ -15,8 +15,8 @@
 namespace hvdlite::testing {
 namespace {
 
-// Forwards to an in-process world, and fails the test when floats are left to
-// it: a library may add them in any order.
+// Forwards calls to an in-process world. Fails the test if a call reduces
+// floats, since a library may add them in any order.
 class Strict final : public ForwardingCommunicator {
  public:
   using ForwardingCommunicator::ForwardingCommunicator;
@@ -67,7 +67,7 @@ std::vector<float> RandomValues(int rank, size_t count) {
   return values;
 }
 
-TEST(RankOrderCommunicatorTest, SumsHaveTheSameBitsHoweverTheBufferIsCut) {
+TEST(RankOrderCommunicatorTest, SumsHaveTheSameBitsForAnyDivisionOfTheBuffer) {
   constexpr size_t kCount = 1000;
   RunInRankOrder(4, [](Communicator& communicator) {
     std::vector<float> expected(kCount);

@@ -10,7 +10,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(TopologyTest, OneProcessIsAWorldOfOne) {
+TEST(TopologyTest, SingleProcessIsAWorldOfOne) {
   const Topology topology = MakeTopology(0, {0}, {"alpha"});
   EXPECT_EQ(topology.size, 1);
   EXPECT_EQ(topology.local_size, 1);
@@ -18,14 +18,14 @@ TEST(TopologyTest, OneProcessIsAWorldOfOne) {
   EXPECT_THAT(topology.host_of_rank, ElementsAre("alpha"));
 }
 
-TEST(TopologyTest, HostsThatMpiTakesForOneAreSplitByTheirIdentities) {
+TEST(TopologyTest, HostsOfOneNameAreSplitByIdentity) {
   EXPECT_THAT(SplitHosts({0, 0, 0, 0}, {7, 7, 7, 7}),
               ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(SplitHosts({0, 0, 0, 3, 0}, {7, 8, 7, 7, 8}),
               ElementsAre(0, 1, 0, 3, 1));
 }
 
-TEST(TopologyTest, MachinesOfOneNameGetNamesOfTheirOwn) {
+TEST(TopologyTest, MachinesOfOneNameGetDifferentNames) {
   EXPECT_THAT(NameMachinesApart({"a", "b", "a"}, {1, 2, 1}),
               ElementsAre("a", "b", "a"));
   EXPECT_THAT(NameMachinesApart({"a", "a", "b", "a", "a", "b"},
@@ -34,7 +34,7 @@ TEST(TopologyTest, MachinesOfOneNameGetNamesOfTheirOwn) {
 }
 
 TEST(TopologyTest, RanksOfAHostAreCountedInRankOrder) {
-  // Dealt round to two hosts, and rank 4 alone on a third.
+  // Distributed round-robin to two hosts, and rank 4 alone on a third.
   const int lowest[] = {0, 1, 0, 1, 4, 0};
   const std::vector<std::string> hosts = {"a", "b", "a", "b", "c", "a"};
   const int local_rank[] = {0, 0, 1, 1, 0, 2};
@@ -54,14 +54,14 @@ TEST(TopologyTest, RanksOfAHostAreCountedInRankOrder) {
   }
 }
 
-TEST(TopologyTest, HostsThatCannotShareMemoryStayApartUnderOneName) {
+TEST(TopologyTest, HostsThatCannotShareMemoryStaySeparateUnderOneName) {
   const Topology topology = MakeTopology(1, {0, 1}, {"same", "same"});
   EXPECT_EQ(topology.local_size, 1);
   EXPECT_EQ(topology.cross_rank, 1);
   EXPECT_EQ(topology.cross_size, 2);
 }
 
-// A world of `size` ranks on one host, as rank `rank` sees it.
+// A world of `size` ranks on one host, from the view of rank `rank`.
 Topology OneHost(int rank, int size) {
   return MakeTopology(rank, std::vector<int>(size, 0),
                       std::vector<std::string>(size, "a"));
@@ -73,7 +73,7 @@ std::string ErrorOf(const Topology& topology, const std::string& sizes) {
   return std::string(status.message());
 }
 
-TEST(VirtualNodesTest, SplitAHostIntoNodesOfTheSizesGiven) {
+TEST(VirtualNodesTest, HostIsSplitIntoNodesOfTheGivenSizes) {
   const int local_rank[] = {0, 1, 0};
   const int local_size[] = {2, 2, 1};
   const int cross_rank[] = {0, 0, 1};
@@ -92,7 +92,7 @@ TEST(VirtualNodesTest, SplitAHostIntoNodesOfTheSizesGiven) {
   }
 }
 
-TEST(VirtualNodesTest, TheLastSizeIsRepeatedForRanksThatAreLeft) {
+TEST(VirtualNodesTest, LastSizeIsRepeatedForRemainingRanks) {
   const auto equal = WithVirtualNodes(OneHost(3, 4), "2");
   ASSERT_TRUE(equal.ok()) << equal.status();
   EXPECT_THAT(equal->cross_rank_of_rank, ElementsAre(0, 0, 1, 1));
@@ -122,15 +122,16 @@ TEST(VirtualNodesTest, HostsAreSplitButNeverJoined) {
 TEST(VirtualNodesTest, SizesThatDoNotFitTheWorldAreAnErrorOnEveryRank) {
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_THAT(ErrorOf(OneHost(rank, 3), "2,2"),
-                HasSubstr("'2,2' take more ranks than the world has, 3"));
+                HasSubstr("'2,2' need more ranks than the world has, 3"));
     EXPECT_THAT(ErrorOf(OneHost(rank, 3), "2"),
-                HasSubstr("of the world's 3 ranks 1 are left"));
+                HasSubstr("1 of the 3 ranks remain"));
     EXPECT_EQ(ErrorOf(OneHost(rank, 3), "2"), ErrorOf(OneHost(0, 3), "2"));
   }
 }
 
-TEST(VirtualNodesTest, ABadWordIsToldBeforeSizesThatDoNotFit) {
-  EXPECT_THAT(ErrorOf(OneHost(0, 3), "9,two"), HasSubstr("'two' is no number"));
+TEST(VirtualNodesTest, InvalidSizeIsReportedBeforeAMismatch) {
+  EXPECT_THAT(ErrorOf(OneHost(0, 3), "9,two"),
+              HasSubstr("'two' is not a number"));
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ using collective::ScalarProducts;
 constexpr DataType kFloatTypes[] = {DataType::kFloat32, DataType::kFloat64,
                                     DataType::kFloat16, DataType::kBFloat16};
 
-// Multiples of 1/8 of at most 7 bits: exact in every type, and so are sums of
-// their products in double.
+// Multiples of 1/8 with at most 7 bits: they, and sums of their products in
+// double, are exact in every type.
 std::vector<double> Eighths(size_t count, size_t start) {
   std::vector<double> values(count);
   for (size_t i = 0; i < count; ++i) {

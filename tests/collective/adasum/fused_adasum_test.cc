@@ -66,7 +66,7 @@ Vector CombineTree(DataType wire, const std::vector<Vector>& leaves,
                      CombineTree(wire, leaves, middle, end));
 }
 
-// The tree that FusedAdasum's comment describes, over the ranks' vectors.
+// The tree of FusedAdasum()'s comment, over the ranks' vectors.
 Vector Reference(DataType wire, const std::vector<Vector>& of_rank) {
   size_t num_leaves = 1;
   while (2 * num_leaves <= of_rank.size()) num_leaves *= 2;
@@ -80,10 +80,10 @@ Vector Reference(DataType wire, const std::vector<Vector>& of_rank) {
   return CombineTree(wire, leaves, 0, num_leaves);
 }
 
-// vectors[rank][tensor]; empty ones are absent, so that `counts` has the sizes.
+// vectors[rank][tensor]; an empty vector is absent, so `counts` has the sizes.
 using VectorsOfRanks = std::vector<std::vector<Vector>>;
 
-// Runs FusedAdasum; what every rank ends with, as results[rank][tensor].
+// Runs FusedAdasum(). Returns each rank's results as results[rank][tensor].
 std::vector<std::vector<Bytes>> RunAdasum(const Reduction& reduction,
                                           const std::vector<size_t>& counts,
                                           const VectorsOfRanks& vectors,
@@ -114,7 +114,7 @@ std::vector<std::vector<Bytes>> RunAdasum(const Reduction& reduction,
   return results;
 }
 
-// One tensor; the ranks must agree about the bits.
+// One tensor; all ranks must have the same bits.
 Bytes RunOne(DataType dtype, const std::vector<Vector>& of_rank) {
   VectorsOfRanks vectors;
   for (const Vector& vector : of_rank) vectors.push_back({vector});
@@ -124,7 +124,7 @@ Bytes RunOne(DataType dtype, const std::vector<Vector>& of_rank) {
   return results[0][0];
 }
 
-// Vectors with angles between 0 and 90 degrees, and of different lengths.
+// Vectors of different lengths, with angles between 0 and 90 degrees.
 Vector Gradient(int rank, size_t tensor, size_t count) {
   Vector vector(count);
   for (size_t i = 0; i < count; ++i) {
@@ -144,7 +144,7 @@ struct Format {
 
 class FusedAdasumOf : public ::testing::TestWithParam<Format> {};
 
-TEST_P(FusedAdasumOf, AnyNumberOfRanksEndsWithTheTreesResultToTheBit) {
+TEST_P(FusedAdasumOf, AnyNumberOfRanksGivesTheTreesBits) {
   const Format& format = GetParam();
   const Reduction reduction = {.dtype = format.dtype,
                                .op = ReduceOp::kMin,  // does not matter
@@ -269,7 +269,7 @@ TEST(FusedAdasumTest, ScalingAllInputsScalesTheResult) {
                                    RunOne(DataType::kFloat64, of_rank))));
 }
 
-TEST(FusedAdasumTest, NanSpoilsItsTensorOnly) {
+TEST(FusedAdasumTest, NanAffectsOnlyItsTensor) {
   Vector with_nan = Gradient(0, 0, 20);
   with_nan[13] = std::numeric_limits<double>::quiet_NaN();
   const auto results = RunAdasum({}, {20, 3},
@@ -281,8 +281,8 @@ TEST(FusedAdasumTest, NanSpoilsItsTensorOnly) {
   EXPECT_THAT(Decode(DataType::kFloat32, results[0][1]), ElementsAre(1, 1, 1));
 }
 
-TEST(FusedAdasumTest, EveryExchangeOfAChunkIsReportedAndFollowedByAPause) {
-  // Of 256 bytes, in chunks of 64: two halves of 128, one of 64, and back.
+TEST(FusedAdasumTest, EveryExchangeIsReportedAndFollowedByAPause) {
+  // 256 bytes in chunks of 64: halves of 128 and 64 bytes, and the way back.
   RunInProcessRanks(4, [](Communicator& communicator) {
     RankResources own(64);
     Bytes bytes =
@@ -305,7 +305,7 @@ TEST(FusedAdasumTest, EveryExchangeOfAChunkIsReportedAndFollowedByAPause) {
   });
 }
 
-TEST(FusedAdasumTest, MemoryIsKeptForTheNextBatch) {
+TEST(FusedAdasumTest, MemoryIsKeptForTheNextBucket) {
   RunInProcessRanks(3, [](Communicator& communicator) {
     RankResources own(64);
     std::vector<const std::byte*> places;

@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 
 class FusedAllreduceAtChunkSize : public ::testing::TestWithParam<size_t> {};
 
-TEST_P(FusedAllreduceAtChunkSize, RandomBatchesMatchTheReference) {
+TEST_P(FusedAllreduceAtChunkSize, RandomBucketsMatchTheReference) {
   for (const int size : {1, 3}) {
     RunInProcessRanks(size, [&](Communicator& communicator) {
       FusionBuffer buffer(GetParam());
@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(ChunkSizes, FusedAllreduceAtChunkSize,
                          ::testing::Values(1, 64, 100, 192, 1024, 65536,
                                            1 << 20));
 
-// In a buffer of several chunks, which travel side by side.
-TEST(FusedAllreduceTest, ChunksThatTravelAtOnceEndInTheirPlaces) {
+// The buffer holds several chunks, which are in flight together.
+TEST(FusedAllreduceTest, ChunksInFlightTogetherArriveAtTheirPlaces) {
   RunInProcessRanks(3, [](Communicator& communicator) {
     FusionBuffer buffer(size_t{512} << 10);
     ASSERT_GT(communicator.allreduces_at_once(buffer.bytes().size()), 1u);
@@ -80,7 +80,7 @@ TEST(FusedAllreduceTest, ChunksThatTravelAtOnceEndInTheirPlaces) {
   });
 }
 
-TEST(FusedAllreduceTest, AnErrorWhileChunksTravelEndsIt) {
+TEST(FusedAllreduceTest, ErrorWhileChunksAreInFlightEndsTheBucket) {
   RunInProcessRanks(2, [](Communicator& communicator) {
     FusionBuffer buffer(size_t{512} << 10);
     Bytes bytes(3'000'000);
@@ -115,7 +115,7 @@ TEST(FusedAllreduceTest, AverageOfIntegersIsExactAndTruncated) {
   });
 }
 
-TEST(FusedAllreduceTest, TensorThatIsAbsentEverywhereIsZero) {
+TEST(FusedAllreduceTest, TensorAbsentOnAllRanksIsZero) {
   RunInProcessRanks(3, [](Communicator& communicator) {
     RankResources own(64);
     Bytes bytes(48, std::byte{0x5a});
@@ -127,7 +127,7 @@ TEST(FusedAllreduceTest, TensorThatIsAbsentEverywhereIsZero) {
   });
 }
 
-// Values that no 16-bit type has.
+// Values that no 16-bit type can represent.
 std::vector<double> Awkward(int rank, size_t count) {
   std::vector<double> values(count);
   for (size_t i = 0; i < count; ++i) {
@@ -140,10 +140,10 @@ double Round(DataType dtype, double value) {
   return Decode(dtype, Encode(dtype, {value}))[0];
 }
 
-// Inputs of several tensors of awkward values, and what they become when values
-// are rounded to `wire` before and after every addition. Up to the number of
-// ranks, the postscale is applied before: that shows below the smallest normal
-// float16.
+// Inputs of several tensors with awkward values, and the results if values are
+// rounded to `wire` before and after every addition. The postscale is applied
+// before the sum, as far as the number of ranks: this shows below the smallest
+// normal float16.
 void CheckCompression(Communicator& communicator, DataType dtype,
                       Compression compression, DataType wire) {
   RankResources own(192);
@@ -197,7 +197,7 @@ TEST(FusedAllreduceTest, CompressedValuesAreRoundedOncePerHop) {
   }
 }
 
-// What the ranks get who all have `value`.
+// The result if all ranks have `value`.
 std::vector<double> ReduceEqualValues(Communicator& communicator,
                                       const collective::Reduction& reduction,
                                       double value) {
@@ -209,7 +209,7 @@ std::vector<double> ReduceEqualValues(Communicator& communicator,
   return Decode(reduction.dtype, bytes);
 }
 
-TEST(FusedAllreduceTest, CompressedSumsStayInRangeWhereTheirResultDoes) {
+TEST(FusedAllreduceTest, CompressedSumsStayInRangeIfTheirResultDoes) {
   for (const int size : {2, 4, 7, 8}) {
     RunInProcessRanks(size, [&](Communicator& communicator) {
       for (const DataType dtype : {DataType::kFloat32, DataType::kFloat64}) {
@@ -222,19 +222,19 @@ TEST(FusedAllreduceTest, CompressedSumsStayInRangeWhereTheirResultDoes) {
                                     .compression = Compression::kFloat16},
                                    value);
         };
-        // Within a float16's 11 bits.
+        // Within the 11 bits of a float16.
         const auto near = [](double value) {
           return Each(DoubleNear(value, std::abs(value) / 512));
         };
         EXPECT_THAT(reduce(1, 1.0 / size, 60000), near(60000));
         EXPECT_THAT(reduce(1, -1.0 / size, 60000), near(-60000));
         EXPECT_THAT(reduce(2, 1.0 / size, 30000), near(60000));
-        // An average that is scaled afterwards, up and down.
+        // An average that is scaled up or down afterwards.
         EXPECT_THAT(reduce(1, 1.5 / size, 40000), near(60000));
         EXPECT_THAT(reduce(1, 0.001 / size, 60000), near(60));
         // A sum that is scaled to a fraction.
         EXPECT_THAT(reduce(1, 0.5, 110000.0 / size), near(55000));
-        // What makes results larger is applied after the values have travelled.
+        // A factor that enlarges results is applied after communication.
         EXPECT_THAT(reduce(1, 1e6, 10), near(1e7 * size));
         EXPECT_THAT(reduce(1, 0, 60000), Each(0));
       }
@@ -242,7 +242,7 @@ TEST(FusedAllreduceTest, CompressedSumsStayInRangeWhereTheirResultDoes) {
   }
 }
 
-TEST(FusedAllreduceTest, PrescalingKeepsSmallValuesThatCompressionWouldLose) {
+TEST(FusedAllreduceTest, PrescalingPreservesSmallValuesInCompression) {
   RunInProcessRanks(4, [](Communicator& communicator) {
     const auto average = [&](double prescale) {
       return ReduceEqualValues(communicator,

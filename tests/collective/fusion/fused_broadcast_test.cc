@@ -12,7 +12,7 @@ namespace {
 
 using collective::FusedTensor;
 
-TEST(FusedBroadcastTest, EveryRankEndsWithTheRootsTensors) {
+TEST(FusedBroadcastTest, EveryRankGetsTheRootsTensors) {
   for (const size_t chunk_bytes : {1, 128, 4096}) {
     for (int root = 0; root < 3; ++root) {
       RunInProcessRanks(3, [&](Communicator& communicator) {

@@ -1,4 +1,4 @@
-// What tests of fused collectives share.
+// Parts that tests of fused collectives share.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace hvdlite::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// What a rank needs for its batches, beside the communicator.
+// What a rank needs for its buckets, beside the communicator.
 struct RankResources {
   explicit RankResources(size_t buffer_bytes) : buffer(buffer_bytes) {}
 
@@ -33,10 +33,10 @@ inline collective::FusedTensor InPlace(Bytes& bytes) {
   return {bytes, absl::MakeSpan(bytes)};
 }
 
-// Hooks that keep what they were told.
+// Hooks that record their arguments.
 struct HookRecord {
   std::vector<std::pair<collective::FusionPhase, int64_t>> phases;
-  std::vector<double> shares;  // done, at each pause
+  std::vector<double> shares;  // completed fraction at each pause
   int num_pauses = 0;
 
   collective::FusionHooks Hooks() {
@@ -55,8 +55,8 @@ struct HookRecord {
 // [tensor][part]
 using Sizes = std::vector<std::vector<size_t>>;
 
-// Of up to 8 tensors, of `count` parts each. Some are zero, some much larger
-// than others.
+// Sizes for up to 8 tensors with `count` parts each. Some are zero, some much
+// larger than others.
 inline Sizes RandomSizes(uint32_t seed, size_t count) {
   std::mt19937 random(seed);
   Sizes sizes(random() % 9, std::vector<size_t>(count));
@@ -69,7 +69,7 @@ inline Sizes RandomSizes(uint32_t seed, size_t count) {
   return sizes;
 }
 
-// Passes calls on and keeps the sizes of the parts it was given.
+// Forwards calls and records the sizes of the parts.
 class PartRecorder final : public ForwardingCommunicator {
  public:
   using ForwardingCommunicator::ForwardingCommunicator;

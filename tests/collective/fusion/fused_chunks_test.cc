@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 
 constexpr Reduction kSumOfBytes = {.dtype = DataType::kUint8};
 
-// Pretends to be one of two ranks, of which the other contributes the same.
+// Acts as one of two ranks; the other one contributes the same data.
 class RecordingCommunicator final : public UnimplementedCommunicator {
  public:
   explicit RecordingCommunicator(base::FakeClock& clock)
@@ -105,7 +105,7 @@ TEST(FusedChunksTest, HooksSeeEveryPhaseOfEveryChunk) {
                                   Phase{FusionPhase::kUnpack, 2, 320, 320}));
 }
 
-TEST(FusedChunksTest, CompressedChunkHoldsAsManyElementsAsFit) {
+TEST(FusedChunksTest, CompressedChunkIsFilledCompletely) {
   for (const DataType dtype : {DataType::kFloat32, DataType::kFloat64}) {
     RankResources own(64);
     RecordingCommunicator communicator(own.clock);

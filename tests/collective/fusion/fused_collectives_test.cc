@@ -1,4 +1,4 @@
-// What all fused collectives have in common.
+// Tests that apply to all fused collectives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ using collective::PartitionedTensor;
 using ::testing::Each;
 using ::testing::IsEmpty;
 
-// One rank's batch: `count` tensors that all are `input`, of equal parts for
+// One rank's bucket: `count` tensors that are all `input`, with equal parts for
 // all ranks.
 struct EqualTensors {
   size_t count;
@@ -39,7 +39,7 @@ struct EqualTensors {
   std::vector<FusedTensor> Whole() const {
     return std::vector<FusedTensor>(count, {input, output});
   }
-  // `of_input`, `of_output`: whether it is the whole tensor, not this rank's
+  // `of_input`, `of_output`: whether it is the whole tensor or this rank's
   // part.
   std::vector<PartitionedTensor> InParts(Communicator& communicator,
                                          bool of_input, bool of_output) const {
@@ -56,7 +56,7 @@ struct Collective {
   std::string name;
   absl::Status (*run)(const FusionResources& resources,
                       const EqualTensors& tensors, const FusionHooks& hooks);
-  // Only the ranks together know that a batch is empty.
+  // Whether ranks must communicate to find out that a bucket is empty.
   bool agrees_first = false;
 };
 
@@ -107,7 +107,7 @@ class FusedCollectives : public ::testing::TestWithParam<Collective> {
   HookRecord record_;
 };
 
-TEST_P(FusedCollectives, NothingIsCommunicatedForNoBytes) {
+TEST_P(FusedCollectives, EmptyBucketNeedsNoCommunication) {
   UnimplementedCommunicator three(0, 3);
   EXPECT_TRUE(Run(three, 0, record_.Hooks()).ok());
   input_.clear();
@@ -116,7 +116,7 @@ TEST_P(FusedCollectives, NothingIsCommunicatedForNoBytes) {
   EXPECT_THAT(record_.phases, IsEmpty());
 }
 
-TEST_P(FusedCollectives, WorldOfOneUsesNeitherBufferNorCommunicatorNorHooks) {
+TEST_P(FusedCollectives, WorldOfOneUsesNoBufferCommunicatorOrHooks) {
   UnimplementedCommunicator one(0, 1);
   std::memset(own_.buffer.bytes().data(), 0x11, own_.buffer.bytes().size());
   EXPECT_TRUE(Run(one, 1, record_.Hooks()).ok());
@@ -125,13 +125,13 @@ TEST_P(FusedCollectives, WorldOfOneUsesNeitherBufferNorCommunicatorNorHooks) {
   EXPECT_THAT(record_.phases, IsEmpty());
 }
 
-TEST_P(FusedCollectives, FirstErrorOfTheCommunicatorEndsTheBatch) {
+TEST_P(FusedCollectives, FirstErrorOfTheCommunicatorEndsTheBucket) {
   UnimplementedCommunicator two(0, 2);
   EXPECT_TRUE(absl::IsUnimplemented(Run(two, 1, record_.Hooks())));
   EXPECT_EQ(record_.num_pauses, 0);
 }
 
-TEST_P(FusedCollectives, ErrorBetweenChunksEndsTheBatch) {
+TEST_P(FusedCollectives, ErrorBetweenChunksEndsTheBucket) {
   RunInProcessRanks(2, [&](Communicator& communicator) {
     RankResources own(64);
     Bytes output(input_.size());
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
       return collective.param.name;
     });
 
-TEST(FusedCollectivesTest, TensorsThatDoNotFitAreRefused) {
+TEST(FusedCollectivesTest, TensorsOfWrongSizesAreRefused) {
   UnimplementedCommunicator communicator(1, 2);
   RankResources own(64);
   const FusionResources resources = own.With(communicator);
@@ -216,7 +216,7 @@ TEST(FusedCollectivesTest, TensorsThatDoNotFitAreRefused) {
       {swap({16, 4}, {4, 3}),
        "tensor 0 of the batch has 8 bytes of output, but a partition of 7"},
       {swap({16, 4}, {8, 0}),
-       "tensor 0 of the batch: rank 1 gives itself 4 bytes, but expects 0"}};
+       "tensor 0 of the bucket: rank 1 sends itself 4 bytes, but expects 0"}};
   for (const auto& [status, message] : refused) {
     EXPECT_EQ(status, absl::InvalidArgumentError(message));
   }

@@ -1,4 +1,4 @@
-// Fused collectives of tensors whose rows are distributed over the ranks.
+// Fused collectives for tensors whose rows are distributed over the ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// What rank `from` has for rank `to`; differs by all arguments.
+// The bytes that rank `from` sends to rank `to`; they differ for all arguments.
 Bytes PieceBytes(size_t tensor, int from, int to, size_t size) {
   std::mt19937 random(static_cast<uint32_t>(tensor * 10007 + from * 101 + to));
   Bytes bytes(size);
@@ -47,7 +47,7 @@ void Append(Bytes& bytes, const Bytes& more) {
   bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-// The part of this rank.
+// This rank's part of a tensor.
 Bytes PartOfRank(const Bytes& bytes, const std::vector<size_t>& parts,
                  int rank) {
   const auto begin =
@@ -56,7 +56,7 @@ Bytes PartOfRank(const Bytes& bytes, const std::vector<size_t>& parts,
   return Bytes(begin, begin + static_cast<std::ptrdiff_t>(parts[rank]));
 }
 
-// One rank's tensors, and what it must get.
+// One rank's tensors, and the expected result.
 struct Batch {
   void Add(Bytes input, Bytes result, std::vector<size_t> input_bytes,
            std::vector<size_t> output_bytes) {
@@ -85,7 +85,7 @@ Batch AllgatherBatch(const Sizes& sizes, int me, int size) {
   return batch;
 }
 
-// Of sums of bytes.
+// The same for sums of bytes.
 Batch ReduceScatterBatch(const Sizes& sizes, int me, int size) {
   Batch batch;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -103,7 +103,7 @@ Batch ReduceScatterBatch(const Sizes& sizes, int me, int size) {
   return batch;
 }
 
-// Rank r gives rank s sizes[i][r * size + s] bytes of tensor i.
+// Rank r sends sizes[i][r * size + s] bytes of tensor i to rank s.
 Batch AlltoallBatch(const Sizes& sizes, int me, int size) {
   Batch batch;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -134,7 +134,7 @@ struct PartitionedCollective {
 class FusedPartitions : public ::testing::TestWithParam<PartitionedCollective> {
 };
 
-TEST_P(FusedPartitions, EveryRankGetsItsPartsOfRandomBatches) {
+TEST_P(FusedPartitions, EveryRankGetsItsPartsOfRandomBuckets) {
   const PartitionedCollective& collective = GetParam();
   for (const int size : {1, 2, 3, 5}) {
     for (const size_t buffer_bytes : {64, 1000, 1 << 16}) {
@@ -183,9 +183,8 @@ void RunRecorded(
   });
 }
 
-TEST(FusedAllgatherTest,
-     PartsAreEqualSharesOfTheBufferUntilTheirRankIsThrough) {
-  // 149 for each: 128
+TEST(FusedAllgatherTest, PartsAreEqualSharesOfTheBufferUntilTheirRankIsDone) {
+  // The buffer has 149 bytes for each rank: parts of 128.
   RunRecorded(448, [](PartRecorder& communicator, RankResources& own) {
     HookRecord record;
     const Batch batch =
@@ -209,7 +208,7 @@ TEST(FusedAllgatherTest,
   });
 }
 
-TEST(FusedAllgatherTest, PartsOf64BytesAreUsedWhereTheBufferIsTooSmall) {
+TEST(FusedAllgatherTest, PartsAreAtLeast64BytesEvenInASmallBuffer) {
   RunRecorded(64, [](PartRecorder& communicator, RankResources& own) {
     const Batch batch = AllgatherBatch({{100, 64, 1}}, communicator.rank(), 3);
     ASSERT_TRUE(FusedAllgather(own.With(communicator), batch.tensors, {}).ok());
@@ -219,10 +218,10 @@ TEST(FusedAllgatherTest, PartsOf64BytesAreUsedWhereTheBufferIsTooSmall) {
 }
 
 TEST(FusedAlltoallTest, RanksWithoutBytesTakePartInEveryRound) {
-  // 74 for each of the six: 64
+  // The buffer has 74 bytes for each of the six parts: parts of 64.
   RunRecorded(448, [](PartRecorder& communicator, RankResources& own) {
     HookRecord record;
-    // Rank 0 keeps 1000 bytes and gives 100 to rank 2; rank 1 has no part.
+    // Rank 0 keeps 1000 bytes and sends 100 to rank 2; rank 1 has no data.
     const Batch batch = AlltoallBatch(
         {{1000, 0, 60, 0, 0, 0, 0, 0, 0}, {0, 0, 40, 0, 0, 0, 0, 0, 0}},
         communicator.rank(), 3);
@@ -246,7 +245,7 @@ TEST(FusedAlltoallTest, RanksWithoutBytesTakePartInEveryRound) {
   });
 }
 
-TEST(FusedAlltoallTest, EmptyTensorsNeedNoMoreThanTheAgreementAboutIt) {
+TEST(FusedAlltoallTest, EmptyTensorsNeedOnlyTheAgreementOnRounds) {
   RunRecorded(64, [](PartRecorder& communicator, RankResources& own) {
     const Batch batch = AlltoallBatch(
         {{0, 0, 0, 0, 0, 0, 0, 0, 0}, {7, 0, 0, 0, 9, 0, 0, 0, 0}},
@@ -258,8 +257,8 @@ TEST(FusedAlltoallTest, EmptyTensorsNeedNoMoreThanTheAgreementAboutIt) {
   });
 }
 
-// Tensors whose parts have as many elements as `counts` says, with values that
-// differ by rank and need rounding; what must come out is not computed.
+// Tensors whose parts have `counts` elements. Values differ by rank and need
+// rounding; expected values are not computed.
 Batch ValuesBatch(DataType dtype, const Sizes& counts, int me) {
   Batch batch;
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -275,7 +274,7 @@ Batch ValuesBatch(DataType dtype, const Sizes& counts, int me) {
   return batch;
 }
 
-// What this rank must get, found by reducing all tensors in place.
+// The expected result of this rank: it reduces all tensors in place.
 std::vector<Bytes> PartsOfAllreduce(Communicator& communicator,
                                     const Reduction& reduction,
                                     const Batch& batch) {
@@ -306,7 +305,7 @@ Reduction RandomReduction(uint32_t seed) {
   return reduction;
 }
 
-TEST(FusedReduceScatterTest, RandomBatchesGiveTheBitsOfAnAllreduce) {
+TEST(FusedReduceScatterTest, RandomBucketsGiveTheBitsOfAnAllreduce) {
   for (const int size : {1, 2, 3, 5}) {
     for (const size_t buffer_bytes : {64, 1000, 1 << 16}) {
       RunInProcessRanks(size, [&](Communicator& communicator) {
@@ -332,7 +331,7 @@ TEST(FusedReduceScatterTest, RandomBatchesGiveTheBitsOfAnAllreduce) {
 }
 
 TEST(FusedReduceScatterTest, PartsAreEqualSharesOfTheBufferInTheWireType) {
-  // 149 for each: 128, 64 elements
+  // The buffer has 149 bytes for each rank: parts of 128 bytes, 64 elements.
   RunRecorded(448, [](PartRecorder& communicator, RankResources& own) {
     HookRecord record;
     const Reduction reduction = {.compression = Compression::kFloat16};

@@ -22,7 +22,7 @@ TEST(FusionBufferTest, IsAlignedAndRoundedUpToACacheLine) {
   }
 }
 
-TEST(FusionBufferTest, ScratchMemoryIsKeptUntilMoreIsWanted) {
+TEST(FusionBufferTest, ScratchMemoryIsKeptUntilMoreIsNeeded) {
   FusionBuffer buffer(64);
   const absl::Span<std::byte> first = buffer.Scratch(1000);
   EXPECT_GE(first.size(), 1000u);

@@ -24,7 +24,7 @@ constexpr double kConvertNan = std::numeric_limits<double>::quiet_NaN();
 constexpr DataType kConvertTypes[] = {DataType::kFloat32, DataType::kFloat64,
                                       DataType::kFloat16, DataType::kBFloat16};
 
-// What one element must become, by way of double.
+// The expected element, computed in double.
 std::vector<std::byte> Reference(DataType from, DataType to, double factor,
                                  double value) {
   const bool in_double = from == DataType::kFloat64 || to == DataType::kFloat64;
@@ -42,7 +42,7 @@ std::vector<std::byte> Convert(DataType from, DataType to, double factor,
   return out;
 }
 
-// Whether the bytes are the element, or both are some NaN of the same sign.
+// Whether the bytes are the element, or both are NaN with the same sign.
 bool SameElement(DataType dtype, absl::Span<const std::byte> got,
                  absl::Span<const std::byte> expected) {
   if (got == expected) return true;
@@ -68,7 +68,7 @@ void ExpectConversion(DataType from, DataType to, double factor,
   }
 }
 
-// Floats of all magnitudes of the 16-bit types and a little beyond.
+// Floats of all magnitudes of the 16-bit types and slightly beyond.
 std::vector<double> RandomValues(size_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<double> values(count);
@@ -126,8 +126,8 @@ TEST_P(ConvertScaledTest, SpecialValuesKeepTheirMeaning) {
   }
 }
 
-// Of every 16-bit number: itself, the tie to the next one, and the neighbours
-// of that tie.
+// For every 16-bit number: the number, the tie to the next one, and the
+// neighbours of that tie.
 TEST_P(ConvertScaledTest, TiesGoToEvenAndTheirNeighboursToTheNearest) {
   for (const DataType to : {DataType::kFloat16, DataType::kBFloat16}) {
     std::vector<double> values;
@@ -143,8 +143,8 @@ TEST_P(ConvertScaledTest, TiesGoToEvenAndTheirNeighboursToTheNearest) {
         if (std::isfinite(near)) values.insert(values.end(), {near, -near});
       }
     }
-    // In double the neighbours of ties differ from them by less than float32
-    // can tell: rounded twice they would go the wrong way.
+    // Neighbours of a tie differ from it by less than float32 resolves. Rounded
+    // twice, they would be rounded to the wrong side.
     ExpectConversion(DataType::kFloat64, to, 1, values);
     ExpectConversion(DataType::kFloat32, to, 1, values);
   }
@@ -172,7 +172,7 @@ TEST_P(ConvertScaledTest, NanKeepsTheUpperPartOfItsPayload) {
             0xffea);
 }
 
-TEST_P(ConvertScaledTest, EveryLengthAndOffsetIsConvertedAndNothingElse) {
+TEST_P(ConvertScaledTest, EveryLengthAndOffsetIsConvertedWithoutOverrun) {
   const std::vector<double> values = RandomValues(320, 7);
   for (const DataType from : kConvertTypes) {
     for (const DataType to : kConvertTypes) {

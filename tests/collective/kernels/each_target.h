@@ -1,5 +1,5 @@
-// Tests that run once for each kind of vector unit which the loops are compiled
-// for and this CPU has.
+// Tests that run once for each compiled kind of vector unit (target) that this
+// CPU has.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 namespace hvdlite::testing {
 
-// The name of what the loops use from now on, where the CPU has but `targets`
-// (bits of HWY_...; 0: all that it has).
+// Restricts the loops to `targets` (bits of HWY_...; 0: all that the CPU has).
+// Returns the name of the target that they use from now on.
 inline std::string UseTargets(int64_t targets) {
   hwy::SetSupportedTargetsForTest(targets);
   return std::string(collective::ChosenVectorUnit().name);
@@ -25,7 +25,7 @@ struct Target {
   std::string name;
 };
 
-// Best first.
+// The targets, the best one first.
 inline std::vector<Target> CompiledTargets() {
   std::vector<Target> targets;
   const uint64_t supported = static_cast<uint64_t>(hwy::SupportedTargets());
@@ -34,7 +34,7 @@ inline std::vector<Target> CompiledTargets() {
     if ((supported & bit) == 0) continue;
     const int64_t target = static_cast<int64_t>(bit);
     const std::string name = UseTargets(target);
-    // Otherwise the baseline stands in for it.
+    // Otherwise the loops use the baseline instead.
     if (name == hwy::TargetName(target)) targets.push_back({target, name});
   }
   if (targets.empty()) targets.push_back({0, UseTargets(0)});

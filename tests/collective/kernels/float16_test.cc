@@ -21,7 +21,7 @@ struct Format {
   std::string name;
   float (*widen)(uint16_t bits);
   uint16_t (*narrow)(float value);
-  // The reference.
+  // The reference conversion.
   double (*decode)(uint16_t bits);
   uint16_t (*encode)(double value);
   uint16_t quiet_bit;  // of a NaN
@@ -37,7 +37,7 @@ TEST_P(Float16Formats, AllValuesWidenExactlyAndSurviveARoundTrip) {
     EXPECT_EQ(std::signbit(actual), std::signbit(expected)) << bits;
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(actual)) << bits;
-      // A signalling NaN becomes the quiet one with the same payload.
+      // A signalling NaN becomes the quiet NaN with the same payload.
       EXPECT_EQ(GetParam().narrow(actual), bits | GetParam().quiet_bit);
     } else {
       EXPECT_EQ(static_cast<double>(actual), expected) << bits;
@@ -47,8 +47,7 @@ TEST_P(Float16Formats, AllValuesWidenExactlyAndSurviveARoundTrip) {
 }
 
 // float32 values at, just below and just above every rounding boundary of the
-// format that `decode` is of, and then a pattern over all
-// exponents.
+// format of `decode`; then a pattern over all exponents.
 std::vector<float> CriticalValues(double (*decode)(uint16_t bits)) {
   const float infinity = std::numeric_limits<float>::infinity();
   std::vector<float> values;
@@ -97,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
       return format.param.name;
     });
 
-TEST(Float16Test, ReferenceKnowsTheValuesOfTheStandard) {
+TEST(Float16Test, ReferenceMatchesValuesOfTheStandard) {
   EXPECT_EQ(EncodeFloat16(1.0), 0x3c00);
   EXPECT_EQ(EncodeFloat16(-2.0), 0xc000);
   EXPECT_EQ(EncodeFloat16(65504.0), 0x7bff);
@@ -116,7 +115,7 @@ TEST(Float16Test, NansStayQuietWithTheirSign) {
   EXPECT_EQ(ToFloat16(-nan).bits, 0xfe00);
   EXPECT_EQ(ToBFloat16(nan).bits, 0x7fc0);
   EXPECT_EQ(ToBFloat16(-nan).bits, 0xffc0);
-  // Payload only in the bits that are cut off.
+  // The payload has only bits that the conversion drops.
   const float low_payload = std::bit_cast<float>(uint32_t{0x7f800001});
   EXPECT_EQ(ToFloat16(low_payload).bits, 0x7e00);
   EXPECT_EQ(ToBFloat16(low_payload).bits, 0x7fc0);

@@ -1,5 +1,5 @@
-// Elements of all kinds, and what ReduceAll must make of them: computed one by
-// one, with the conversions of element_values.h.
+// Elements of all kinds, and the expected results of ReduceAll(), computed one
+// by one with the conversions of element_values.h.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace hvdlite::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// Whole numbers wrap around: what remains of `value` in the type.
+// Whole numbers wrap around: the part of `value` that fits into the type.
 inline int64_t Wrapped(DataType dtype, uint64_t value) {
   const size_t unused_bits = 64 - 8 * SizeOf(dtype);
   if (IsUnsigned(dtype)) {
@@ -71,7 +71,7 @@ inline int64_t CombineWhole(DataType dtype, ReduceOp op, int64_t a, int64_t b) {
   return 0;
 }
 
-// (... op ...) / divisor of the elements number `i`.
+// (... op ...) / divisor of the elements with index `i`.
 inline Bytes ExpectedElement(DataType dtype, ReduceOp op, int divisor,
                              const std::vector<Bytes>& inputs, size_t i) {
   if (PartOf(dtype) != dtype) {
@@ -95,7 +95,7 @@ inline Bytes ExpectedElement(DataType dtype, ReduceOp op, int divisor,
       }
       return Encode(dtype, {combined * factor});
     }
-    // A sum of bfloat16 is taken of inputs over a power of two.
+    // Inputs of a bfloat16 sum are first divided by a power of two.
     double power = 1;
     while (dtype == DataType::kBFloat16 && op == ReduceOp::kSum &&
            power < divisor && power < static_cast<double>(inputs.size())) {
@@ -131,7 +131,7 @@ inline Bytes ExpectedElement(DataType dtype, ReduceOp op, int divisor,
                  : combined / divisor);
 }
 
-// Random bits of the whole range, numbers of like size, and what is special.
+// Random bits of the whole range, numbers of similar size, and special values.
 inline Bytes RandomElements(DataType dtype, size_t count,
                             std::mt19937_64& random) {
   if (PartOf(dtype) != dtype) {
@@ -170,7 +170,7 @@ inline Bytes RandomElements(DataType dtype, size_t count,
   return elements;
 }
 
-// Whether all bytes are equal, apart from elements that are NaN in both.
+// Whether all bytes are equal, except elements that are NaN in both.
 inline bool SameButForNans(DataType dtype, absl::Span<const std::byte> got,
                            absl::Span<const std::byte> expected) {
   if (got == expected) return true;

@@ -25,8 +25,8 @@ constexpr size_t kMaxCount = 300;
 constexpr size_t kMaxOffset = 64;  // bytes
 constexpr std::byte kUntouched{0xa5};
 
-// An array of elements that begins `offset` bytes after a multiple of 64 and
-// has bytes around it that must not change.
+// An array of elements that begins `offset` bytes after a multiple of 64. The
+// bytes around it must not change.
 class GuardedArray {
  public:
   GuardedArray(size_t offset, size_t bytes) : bytes_(bytes) {
@@ -72,8 +72,8 @@ struct Case {
   }
 };
 
-// Inputs of a case and what is expected for each of their elements, wherever it
-// is in arrays.
+// Inputs of a case, and the expected result of each element, independent of its
+// position.
 struct Elements {
   Elements(const Case& c, size_t count) {
     std::mt19937_64 random(count + c.num_inputs);
@@ -85,7 +85,7 @@ struct Elements {
           ExpectedElement(c.dtype, c.op, c.divisor, inputs, i);
       expected.insert(expected.end(), element.begin(), element.end());
     }
-    // A single input is copied, if it is not scaled.
+    // A single input is copied if it is not scaled.
     if (c.num_inputs == 1 && c.divisor == 1) expected = inputs[0];
   }
   std::vector<Bytes> inputs;
@@ -95,7 +95,7 @@ struct Elements {
 struct Layout {
   size_t skip = 0;       // elements of the case before the first of the arrays
   size_t count = 0;      // elements
-  size_t in_offset = 0;  // bytes; of input k: k elements more
+  size_t in_offset = 0;  // bytes; input k: plus k elements
   size_t out_offset = 0;
   size_t num_outputs = 1;
   // Output j is input aliases[j], if there is such an input.
@@ -156,19 +156,18 @@ void ExpectReduction(const Case& c, const Elements& elements,
 
 class ReduceAllTest : public EachTargetTest {};
 
-TEST(VectorTargetsTest, TheBestOfTheCpuIsUsed) {
+TEST(VectorTargetsTest, BestTargetOfTheCpuIsUsed) {
   const std::vector<Target> targets = CompiledTargets();
   EXPECT_EQ(UseTargets(0), targets[0].name);
   std::set<std::string> names;
   for (const Target& target : targets) names.insert(target.name);
   for (const int64_t bit : {HWY_AVX3, HWY_AVX2, HWY_SVE, HWY_NEON}) {
-    // What is worse (a higher bit) than what all code is compiled for is not
-    // needed.
+    // Targets below the baseline (with a higher bit) are not needed.
     if ((hwy::SupportedTargets() & bit) != 0 && bit <= HWY_STATIC_TARGET) {
       EXPECT_TRUE(names.contains(hwy::TargetName(bit))) << hwy::TargetName(bit);
     }
   }
-  // dev/check_a64fx reads it.
+  // dev/check_a64fx reads this line.
   std::cout << "Vector unit: " << targets[0].name << " of "
             << ChosenVectorUnit().bytes << " bytes\n";
 }
@@ -180,7 +179,8 @@ TEST_P(ReduceAllTest, EveryLengthTypeAndNumberOfArraysMatchesTheReference) {
         for (const size_t num_inputs : {1, 2, 3, 4, 5, 17}) {
           const Case c{dtype, op, divisor, num_inputs};
           const Elements elements(c, kMaxCount + 7);
-          // Every seventh length has every remainder of vectors' lengths.
+          // With a step of 7, lengths have every remainder of a vector's
+          // length.
           const size_t step = num_inputs == 2 ? 1 : 7;
           for (size_t count = num_inputs == 2 ? 0 : num_inputs;
                count <= kMaxCount; count += step) {
@@ -190,7 +190,7 @@ TEST_P(ReduceAllTest, EveryLengthTypeAndNumberOfArraysMatchesTheReference) {
             layout.in_offset = count * 5 * SizeOf(dtype) % kMaxOffset;
             layout.out_offset = count * 3 * SizeOf(dtype) % kMaxOffset;
             layout.num_outputs = 1 + count % 5;
-            // Each input in its turn, and no input in the end.
+            // Each input in turn, and finally no input.
             layout.aliases = {count % (num_inputs + 1),
                               (count + 2) % (num_inputs + 3)};
             ExpectReduction(c, elements, layout);
@@ -223,7 +223,7 @@ TEST_P(ReduceAllTest, EveryOffsetOfEveryLengthMatchesTheReference) {
   }
 }
 
-// Long enough to be stored past the cache, and more than a block of the plain
+// Long enough to be stored past the cache, and longer than a block of the plain
 // loops.
 TEST_P(ReduceAllTest, StreamedResultsOfEveryAlignmentMatchTheReference) {
   for (const DataType dtype : AllDataTypes()) {
@@ -254,7 +254,7 @@ TEST_P(ReduceAllTest, StreamedResultsOfEveryAlignmentMatchTheReference) {
   }
 }
 
-TEST_P(ReduceAllTest, StreamedOutputsMayHaveAlignmentsOfTheirOwn) {
+TEST_P(ReduceAllTest, StreamedOutputsMayHaveDifferentAlignments) {
   for (const DataType dtype : AllDataTypes()) {
     const Case c{dtype, ReduceOp::kSum, 1, 2};
     const size_t size = SizeOf(dtype);
@@ -277,7 +277,7 @@ TEST_P(ReduceAllTest, StreamedOutputsMayHaveAlignmentsOfTheirOwn) {
   }
 }
 
-TEST_P(ReduceAllTest, MoreOutputsThanAMaskHoldsAreWritten) {
+TEST_P(ReduceAllTest, MoreThan64OutputsAreWritten) {
   const Case c{DataType::kFloat32, ReduceOp::kSum, 1, 2};
   const Elements elements(c, 2000);
   for (const StoreHint hint : {StoreHint::kCached, StoreHint::kStreaming}) {
@@ -290,7 +290,7 @@ TEST_P(ReduceAllTest, MoreOutputsThanAMaskHoldsAreWritten) {
 }
 
 TEST_P(ReduceAllTest, SixteenBitFloatsAreRoundedOnceAtTheEnd) {
-  // Of 1 + 2^-12 + 2^-12 ..., rounded after each addition, nothing would stay.
+  // 1 + 2^-12 + 2^-12 ... would stay 1 if rounded after each addition.
   for (const DataType dtype : {DataType::kFloat16, DataType::kBFloat16}) {
     const Bytes one = Encode(dtype, std::vector<double>(100, 1.0));
     const Bytes small = Encode(dtype, std::vector<double>(100, 0x1p-12));
@@ -302,7 +302,7 @@ TEST_P(ReduceAllTest, SixteenBitFloatsAreRoundedOnceAtTheEnd) {
   }
 }
 
-TEST_P(ReduceAllTest, NothingOfNothingIsWritten) {
+TEST_P(ReduceAllTest, EmptyInputWritesNothing) {
   std::byte guard = kUntouched;
   ReduceAll(ReduceOp::kSum, DataType::kFloat32, 2, {&guard, &guard}, {&guard},
             0);

@@ -58,7 +58,7 @@ TEST_P(ReductionKernelsTest, ReduceMatchesTheReference) {
   }
 }
 
-TEST_P(ReductionKernelsTest, OneElementThatIsNotFiniteIsFoundAnywhere) {
+TEST_P(ReductionKernelsTest, NonfiniteElementIsFoundAtAnyPosition) {
   for (const DataType dtype : AllDataTypes()) {
     if (!Rounds(dtype)) {
       const std::vector<std::byte> ones(64, std::byte{0xff});
@@ -82,7 +82,7 @@ TEST_P(ReductionKernelsTest, OneElementThatIsNotFiniteIsFoundAnywhere) {
   }
 }
 
-TEST_P(ReductionKernelsTest, EitherPartOfAComplexNumberMayNotBeFinite) {
+TEST_P(ReductionKernelsTest, NonfinitePartOfAComplexNumberIsFound) {
   for (const DataType dtype : {DataType::kComplex64, DataType::kComplex128}) {
     for (const size_t count : {1, 7, 1000}) {
       for (size_t part = 0; part < 2 * count; ++part) {
@@ -120,7 +120,7 @@ TEST_P(ReductionKernelsTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
     }
     const std::vector<std::byte> in = Encode(dtype, a);
     std::vector<std::byte> inout = Encode(dtype, b);
-    // Sums of such values are exact in double, and in float32.
+    // Sums of such values are exact in double and in float32.
     const std::vector<double> rounded_a = Decode(dtype, in);
     const std::vector<double> rounded_b = Decode(dtype, inout);
     std::vector<double> sums(a.size());
@@ -145,7 +145,7 @@ TEST_P(ReductionKernelsTest, MinAndMaxPropagateNanFromEitherSide) {
   }
 }
 
-TEST_P(ReductionKernelsTest, AnyNonzeroByteIsTrueAndResultsAreNormal) {
+TEST_P(ReductionKernelsTest, AnyNonzeroByteIsTrueAndResultsAreZeroOrOne) {
   const auto bytes = [](std::initializer_list<int> values) {
     std::vector<std::byte> out;
     for (const int value : values) out.push_back(static_cast<std::byte>(value));
@@ -168,7 +168,7 @@ TEST_P(ReductionKernelsTest, NeutralElementChangesNothing) {
       if (Rounds(dtype)) {
         values.insert(values.end(), {kInfinity, -kInfinity});
       } else if (dtype != DataType::kBool) {
-        // The largest value that is a double, too.
+        // The largest value that double can also represent.
         const int bits = static_cast<int>(8 * SizeOf(dtype));
         const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
         values.insert(values.end(), {IsUnsigned(dtype) ? 0 : -end,
@@ -225,7 +225,7 @@ TEST_P(ReductionKernelsTest, IntegersAreScaledInDoubleAndTruncated) {
   }
   EXPECT_THAT(Scaled(DataType::kUint64, 0.5, {0x1p63, 0x1p64 - 2048}),
               ElementsAre(0x1p62, 0x1p63 - 1024));
-  // Not disturbed by the forgiveness of rounding.
+  // The tolerance for rounding does not change these.
   EXPECT_THAT(Scaled(DataType::kInt64, 2, {0x1p60, -0x1p60, 0x1p52 + 1}),
               ElementsAre(0x1p61, -0x1p61, 0x1p53 + 2));
 }

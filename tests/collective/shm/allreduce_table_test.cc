@@ -29,7 +29,7 @@ void ExpectChoice(const AllreduceChoice& choice, AllreduceAlgorithm algorithm,
   EXPECT_EQ(choice.streaming, streaming);
 }
 
-TEST(AllreduceTableTest, FirstLineThatFitsDecides) {
+TEST(AllreduceTableTest, FirstMatchingLineDecides) {
   const auto table = AllreduceTable::Parse(R"(
 # nodes ranks bytes algorithm chunk stores
 1    2-4  4K   one-shot    4K   cached
@@ -50,7 +50,7 @@ TEST(AllreduceTableTest, FirstLineThatFitsDecides) {
                1 << 20, false);
 }
 
-TEST(AllreduceTableTest, WordsOfTheFirstReleaseAreUnderstood) {
+TEST(AllreduceTableTest, NamesOfTheFirstReleaseAreAccepted) {
   const auto table = AllreduceTable::Parse(
       "1 2- 4K at-once 4K cached\n1 2- inf slices 64K cached\n"
       "2- 2- inf two-levels 1M cached\n");
@@ -61,7 +61,7 @@ TEST(AllreduceTableTest, WordsOfTheFirstReleaseAreUnderstood) {
             AllreduceAlgorithm::kHierarchical);
 }
 
-TEST(AllreduceTableTest, WhereNoLineFitsSeveralNodesAreFlat) {
+TEST(AllreduceTableTest, SeveralNodesAreFlatWithoutAMatchingLine) {
   const auto table = AllreduceTable::Parse("");
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->Choose(2, 4, 1 << 20).algorithm, AllreduceAlgorithm::kFlat);
@@ -70,7 +70,7 @@ TEST(AllreduceTableTest, WhereNoLineFitsSeveralNodesAreFlat) {
             AllreduceAlgorithm::kTwoShot);
 }
 
-TEST(AllreduceTableTest, InOneOrderNothingIsFlatWhereNodesHaveSeveralRanks) {
+TEST(AllreduceTableTest, OneOrderReplacesFlatIfNodesHaveSeveralRanks) {
   const auto table = AllreduceTable::Parse(
       "2- 1- 64K flat 0 cached\n3- 2- inf hierarchical 1M streaming\n");
   ASSERT_TRUE(table.ok()) << table.status();
@@ -85,7 +85,7 @@ TEST(AllreduceTableTest, InOneOrderNothingIsFlatWhereNodesHaveSeveralRanks) {
   ExpectChoice(one_order.Choose(2, 1, 4), AllreduceAlgorithm::kFlat, 0, false);
 }
 
-TEST(AllreduceTableTest, DescribesTheLinesThatCanFit) {
+TEST(AllreduceTableTest, DescriptionHasTheLinesThatCanMatch) {
   const auto table = AllreduceTable::Parse(
       "1 2- 4K one-shot 4K cached\n2- 2- inf hierarchical 1M cached\n");
   ASSERT_TRUE(table.ok()) << table.status();
@@ -94,7 +94,7 @@ TEST(AllreduceTableTest, DescribesTheLinesThatCanFit) {
   EXPECT_EQ(table->Describe(3, 1), "");
 }
 
-TEST(AllreduceTableTest, BuiltInTableIsValidAndKnowsEveryLayout) {
+TEST(AllreduceTableTest, BuiltInTableIsValidAndCoversEveryLayout) {
   const AllreduceTable table = AllreduceTable::BuiltIn();
   for (const int nodes : {1, 2, 128}) {
     for (const int ranks : {1, 2, 4, 48}) {
@@ -104,7 +104,7 @@ TEST(AllreduceTableTest, BuiltInTableIsValidAndKnowsEveryLayout) {
   }
 }
 
-// The rows of a paragraph of a table, and the comment above them.
+// The rows of one paragraph of a table, and the comment above them.
 struct Paragraph {
   std::string comment;
   std::vector<std::string> rows;
@@ -124,7 +124,7 @@ std::vector<Paragraph> ParagraphsOf(const std::string& table) {
   return paragraphs;
 }
 
-TEST(AllreduceTableTest, BuiltInRowsSayWhereTheyWereMeasuredOrThatTheyWereNot) {
+TEST(AllreduceTableTest, BuiltInRowsSayHowTheyWereMeasured) {
   for (const Paragraph& paragraph : ParagraphsOf(kAllreduceTableText)) {
     if (paragraph.rows.empty()) continue;
     const std::string& comment = paragraph.comment;
@@ -157,12 +157,12 @@ TEST(AllreduceTableTest, BuiltInRowsOfSmallWorldsWereMeasured) {
   }
 }
 
-TEST(AllreduceTableTest, WrongLinesAreNamedWithWhatIsWrong) {
+TEST(AllreduceTableTest, ErrorsNameTheLineAndTheMistake) {
   const struct {
     const char* line;
     const char* problem;
   } cases[] = {
-      {"1 2- 4K two-shot", "six words"},
+      {"1 2- 4K two-shot", "six columns"},
       {"0 2- 4K two-shot 4K cached", "'0' is not a count"},
       {"3-2 2- 4K flat 0 cached", "'3-2' is not a count"},
       {"1 2-3-4 4K two-shot 4K cached", "'2-3-4' is not a count"},
@@ -175,7 +175,7 @@ TEST(AllreduceTableTest, WrongLinesAreNamedWithWhatIsWrong) {
       {"2 2- 4K two-shot 4K cached", "needs one node"},
       {"1- 2- 4K hierarchical 4K cached", "at least two nodes"},
       {"2- 1- 4K hierarchical 4K cached", "two ranks per node"},
-      {"1 2- 8K one-shot 4K cached", "smaller"},
+      {"1 2- 8K one-shot 4K cached", "too small"},
   };
   for (const auto& [line, problem] : cases) {
     const auto table = AllreduceTable::Parse(std::string("# head\n") + line);

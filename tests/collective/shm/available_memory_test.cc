@@ -34,20 +34,20 @@ class AvailableMemoryTest : public ::testing::Test {
   MachineFiles machine_;
 };
 
-TEST_F(AvailableMemoryTest, IsWhatTheSystemSaysWhereThereAreNoCgroups) {
+TEST_F(AvailableMemoryTest, WithoutCgroupsTheSystemsValueCounts) {
   EXPECT_EQ(AvailableMiB(), 1000U);
 }
 
-TEST_F(AvailableMemoryTest, WithoutAnyFilesItIsWhatTheMachineHas) {
+TEST_F(AvailableMemoryTest, WithoutFilesAllMemoryOfTheMachineCounts) {
   const MachineFiles empty;
   EXPECT_GT(AvailableMemory(empty.root()), kMiB);
 }
 
-TEST_F(AvailableMemoryTest, TheMachineOfTheTestHasSome) {
+TEST_F(AvailableMemoryTest, MachineOfTheTestHasAvailableMemory) {
   EXPECT_GT(AvailableMemory(), kMiB);
 }
 
-TEST_F(AvailableMemoryTest, IsWhatTheLimitOfTheCgroupLeaves) {
+TEST_F(AvailableMemoryTest, RestOfTheCgroupsLimitCounts) {
   machine_.Write("/proc/self/cgroup", "0::/job/task");
   Cgroup2("/job/task", std::to_string(300 * kMiB), 100 * kMiB);
   EXPECT_EQ(AvailableMiB(), 200U);
@@ -55,7 +55,7 @@ TEST_F(AvailableMemoryTest, IsWhatTheLimitOfTheCgroupLeaves) {
   EXPECT_EQ(AvailableMiB(), 1000U);
 }
 
-TEST_F(AvailableMemoryTest, TheTightestOfTheCgroupsAboveCounts) {
+TEST_F(AvailableMemoryTest, TightestLimitOfAllAncestorsCounts) {
   machine_.Write("/proc/self/cgroup", "0::/job/task");
   Cgroup2("/job/task", "max", 10 * kMiB);
   Cgroup2("/job", std::to_string(500 * kMiB), 450 * kMiB);
@@ -71,14 +71,14 @@ TEST_F(AvailableMemoryTest, FilePagesOfTheCgroupCountAsAvailable) {
   EXPECT_EQ(AvailableMiB(), 121U);
 }
 
-// A container sees its own group where the mount begins, whatever its path.
-TEST_F(AvailableMemoryTest, ThePathNeedNotExistBelowTheMount) {
+// In a container the mount begins at its own group, whatever the path.
+TEST_F(AvailableMemoryTest, PathNeedNotExistBelowTheMount) {
   machine_.Write("/proc/self/cgroup", "0::/../outside/container");
   Cgroup2("", std::to_string(64 * kMiB), 60 * kMiB);
   EXPECT_EQ(AvailableMiB(), 4U);
 }
 
-TEST_F(AvailableMemoryTest, MoreInUseThanTheLimitLeavesNothing) {
+TEST_F(AvailableMemoryTest, UseAboveTheLimitLeavesNothing) {
   machine_.Write("/proc/self/cgroup", "0::/job");
   Cgroup2("/job", std::to_string(64 * kMiB), 65 * kMiB);
   EXPECT_EQ(AvailableMiB(), 0U);

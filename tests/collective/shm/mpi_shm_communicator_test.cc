@@ -1,4 +1,4 @@
-// Ranks that are processes, on nodes that are made up or as MPI tells.
+// Ranks that are processes, on nodes from MPI or from the test.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -26,21 +26,21 @@ int WorldSize() {
 
 std::vector<int> OneNode() { return std::vector<int>(WorldSize(), 0); }
 
-// Ranks 0, 2, 4, ... on one node, the others on another one.
+// Ranks 0, 2, 4, ... on one node, the others on another.
 std::vector<int> Alternating() {
   std::vector<int> nodes;
   for (int rank = 0; rank < WorldSize(); ++rank) nodes.push_back(rank % 2);
   return nodes;
 }
 
-// The last rank on a node of its own.
+// The last rank on its own node.
 std::vector<int> Unequal() {
   std::vector<int> nodes = OneNode();
   nodes.back() = 1;
   return nodes;
 }
 
-// The first and the last rank on one node, those between them on another one.
+// The first and the last rank on one node, the ranks between them on another.
 std::vector<int> OneAroundAnother() {
   std::vector<int> nodes(WorldSize(), 1);
   nodes.front() = nodes.back() = 0;
@@ -53,7 +53,7 @@ std::vector<int> RealNodes() {
   return (*session)->topology().cross_rank_of_rank;
 }
 
-// Shared memory where that pays, else MPI alone.
+// Shared memory if nodes have several ranks, otherwise only MPI.
 void RunOn(const std::vector<int>& node_of_rank,
            const std::function<void(Communicator&)>& body) {
   auto flat =
@@ -64,7 +64,7 @@ void RunOn(const std::vector<int>& node_of_rank,
   auto communicator = collective::CreateShmCommunicator(
       *flat, node_of_rank, *AllreduceTable::Parse(kMixedTable));
   if (absl::IsFailedPrecondition(communicator.status())) {
-    // One rank per node.
+    // Every node has one rank.
     for (const int node : node_of_rank) {
       EXPECT_EQ(std::count(node_of_rank.begin(), node_of_rank.end(), node), 1);
     }

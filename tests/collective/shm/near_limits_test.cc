@@ -1,6 +1,6 @@
-// Reductions of values near the limits of their types give the same, within the
-// rounding that the guide promises, wherever the ranks are and however their
-// tensors lie.
+// Reductions of values near the limits of their types. Results are equal,
+// within the rounding that the user guide promises, on all layouts of ranks and
+// tensors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,12 +60,12 @@ enum class Form { kPacked, kInPlace, kSharedTensors, kReduceScatter };
 constexpr Form kForms[] = {Form::kPacked, Form::kInPlace, Form::kSharedTensors,
                            Form::kReduceScatter};
 
-// For every algorithm of kMixedTable some.
+// Sizes for every algorithm of kMixedTable.
 constexpr size_t kCounts[] = {4, 400, 6000};
 
 struct Case {
   Reduction reduction;
-  // The first `count` of `rank`.
+  // The first `count` elements of `rank`.
   Bytes (*elements)(const Reduction& reduction, int rank, size_t count);
 
   Bytes Input(int rank, size_t count) const {
@@ -82,7 +82,7 @@ struct Case {
   }
 };
 
-// What the rank gets of `count` elements, and the index of the first of them.
+// This rank's result for `count` elements, and the index of its first element.
 std::pair<Bytes, size_t> Reduce(Communicator& communicator, const Case& c,
                                 Form form, size_t count) {
   RankResources own(256);
@@ -126,7 +126,7 @@ struct FloatRow {
   double largest;
   double half_ulp;  // relative
   double smallest;
-  bool is_wide;  // its sums are taken in itself, and may overflow
+  bool is_wide;  // sums are computed in it and may overflow
 };
 
 const FloatRow kFloats[] = {
@@ -162,11 +162,11 @@ double FloatOf(const Reduction& reduction, int rank, size_t i) {
   // Rounding must not leave the range.
   const double part = 0.98 - static_cast<double>(i % 37) / 64;
   switch (i % 4) {
-    case 0:  // of one sign
+    case 0:  // one sign
       return LargestInput(reduction) * part;
-    case 1:  // of both
+    case 1:  // both signs
       return (rank % 2 == 0 ? -1 : 1) * LargestInput(reduction) * part;
-    case 2:  // each but the first less than half the last place of the sum
+    case 2:  // all but the first below half an ulp of the sum
       return rank == 0 ? 256 : 1;
     default:
       return std::sin(static_cast<double>(i) + 3.0 * rank);
@@ -196,7 +196,7 @@ void ExpectFloats(const WorldRow& world, const Case& c, Form form, size_t count,
   const double scale = reduction.factor().value();
   for (size_t i = 0; i < values.size(); ++i) {
     double expected = 0;
-    double magnitude = 0;  // what rounding errors are relative to
+    double magnitude = 0;  // reference for rounding errors
     for (int rank = 0; rank < kSize; ++rank) {
       const double value = inputs[rank][first + i] * reduction.prescale * scale;
       expected = rank == 0 ? value
@@ -214,7 +214,7 @@ void ExpectFloats(const WorldRow& world, const Case& c, Form form, size_t count,
   }
 }
 
-TEST(NearLimitsTest, FloatsGiveTheReferenceWhereverTheRanksAre) {
+TEST(NearLimitsTest, FloatsMatchTheReferenceOnAnyLayout) {
   struct Scales {
     double before;
     double after;
@@ -261,13 +261,13 @@ Bytes WholeElement(const Reduction& reduction, int rank, size_t i) {
   const auto r = static_cast<uint64_t>(rank);
   uint64_t value = 0;
   switch (i % 4) {
-    case 0:  // sums of which wrap around
+    case 0:  // sums wrap around
       value = top - i - r;
       break;
-    case 1:  // averages of which are exact, and need all bits
+    case 1:  // averages are exact and need all bits
       value = top / kSize - i % 16 - r;
       break;
-    case 2:  // the same below zero, and averages that are truncated
+    case 2:  // negative, and averages are truncated
       value = ~(top / kSize - i % 16) + r + 1;
       break;
     default:
@@ -293,7 +293,7 @@ Bytes BoolElements(const Reduction&, int rank, size_t count) {
   return bytes;
 }
 
-TEST(NearLimitsTest, IntegersAreExactAndWrapAlikeWhereverTheRanksAre) {
+TEST(NearLimitsTest, IntegersAreExactAndWrapAlikeOnAnyLayout) {
   for (const WorldRow& world : kWorlds) {
     RunWorld(world, [&](Communicator& communicator) {
       for (const DataType dtype : AllDataTypes()) {
@@ -327,15 +327,15 @@ TEST(NearLimitsTest, IntegersAreExactAndWrapAlikeWhereverTheRanksAre) {
   }
 }
 
-// Prescaled inputs are truncated and stay in range; their sum wraps around; the
-// average is truncated, multiplied, and truncated again.
-TEST(NearLimitsTest, IntegersAreScaledStepByStepWhereverTheRanksAre) {
+// Prescaled inputs are truncated and limited to the range, their sum wraps
+// around, and the average is truncated, multiplied and truncated again.
+TEST(NearLimitsTest, IntegersAreScaledStepByStepOnAnyLayout) {
   struct Row {
     DataType dtype;
-    int64_t value;  // of every rank
+    int64_t value;  // on every rank
     double prescale;
     double postscale;
-    int64_t expected;  // of an average
+    int64_t expected;  // for an average
   };
   const Row kRows[] = {
       {DataType::kInt8, 7, 0.5, 1, 3},
@@ -348,7 +348,7 @@ TEST(NearLimitsTest, IntegersAreScaledStepByStepWhereverTheRanksAre) {
       {DataType::kInt64, (int64_t{1} << 60) + 1, 1, 1, (int64_t{1} << 60) + 1},
       {DataType::kInt64, -(int64_t{1} << 60) - 3, 1, 1,
        -(int64_t{1} << 60) - 3},
-      // Multiplication is one of float64.
+      // This factor multiplies in float64.
       {DataType::kInt64, (int64_t{1} << 53) + 1, 2, 1, int64_t{1} << 54},
   };
   for (const WorldRow& world : kWorlds) {
@@ -381,7 +381,7 @@ TEST(NearLimitsTest, IntegersAreScaledStepByStepWhereverTheRanksAre) {
 
 // ---- Adasum.
 
-TEST(NearLimitsTest, AdasumOfEqualTensorsIsThatTensorUpToTheLimit) {
+TEST(NearLimitsTest, AdasumOfEqualTensorsIsThatTensorNearTheLimit) {
   for (const WorldRow& world : kWorlds) {
     RunWorld(world, [&](Communicator& communicator) {
       for (const FloatRow& row : kFloats) {

@@ -22,7 +22,7 @@ std::byte MarkOf(int writer, int segment) {
   return static_cast<std::byte>(10 * writer + segment + 1);
 }
 
-// Every rank writes to every segment, and finds what the others wrote.
+// Every rank writes to every segment, and checks what the others wrote.
 bool SegmentsAreShared(Communicator& node, const NodeMemory& memory) {
   const auto place = [&](int writer, int segment) -> std::byte& {
     return memory.segment(segment)[memory.segment(segment).size() - 1 -
@@ -41,7 +41,7 @@ bool SegmentsAreShared(Communicator& node, const NodeMemory& memory) {
   return all;
 }
 
-TEST(NodeMemoryTest, RanksThatAreThreadsShareTheirSegments) {
+TEST(NodeMemoryTest, ThreadsShareTheirSegments) {
   for (const int size : {1, 2, 5}) {
     RunInProcessRanks(size, [&](Communicator& node) {
       const auto memory = NodeMemory::Create(node, 10'000);
@@ -56,7 +56,7 @@ TEST(NodeMemoryTest, RanksThatAreThreadsShareTheirSegments) {
   }
 }
 
-TEST(NodeMemoryTest, RanksThatAreProcessesShareTheirSegments) {
+TEST(NodeMemoryTest, ProcessesShareTheirSegments) {
   ForkedRank peer([](Communicator& node) {
     const auto memory = NodeMemory::Create(node, 10'000);
     ForkedRank::Require(memory.ok(), "there is memory");
@@ -80,7 +80,7 @@ TEST(NodeMemoryTest, MemoryOutlivesTheRankThatReservedIt) {
   EXPECT_EQ((*memory)->segment(1)[0], std::byte{42});
 }
 
-TEST(NodeMemoryTest, LackOfMemoryOnOneRankIsAnErrorOnAll) {
+TEST(NodeMemoryTest, LackOfMemoryOnOneRankIsAnErrorOnAllRanks) {
   RunInProcessRanks(3, [&](Communicator& node) {
     const size_t bytes = node.rank() == 1 ? size_t{1} << 63 : 1;
     const absl::Status status = NodeMemory::Create(node, bytes).status();
@@ -91,14 +91,15 @@ TEST(NodeMemoryTest, LackOfMemoryOnOneRankIsAnErrorOnAll) {
   });
 }
 
-// Rank 1 can reserve memory, but not reach that of rank 0.
-TEST(NodeMemoryTest, MemoryThatOneRankCannotReachIsAnErrorOnAll) {
+// Rank 1 can reserve its memory but cannot open that of rank 0.
+TEST(NodeMemoryTest, MemoryThatOneRankCannotOpenIsAnErrorOnAllRanks) {
   const auto expect_error = [](const absl::Status& status) {
     return absl::IsUnavailable(status) &&
-           std::string(status.message()).find("rank 1: opening /proc/") == 0;
+           std::string(status.message()).find("rank 1: cannot open /proc/") ==
+               0;
   };
   ForkedRank peer([&](Communicator& node) {
-    // The number of the next descriptor, which will be the memory's.
+    // The next descriptor will be the memory's.
     const int next = dup(0);
     close(next);
     const rlimit limit = {static_cast<rlim_t>(next) + 1,

@@ -56,7 +56,7 @@ TEST(SharedMappingTest, ThreadsOfAProcessSeeTheSameAddresses) {
 TEST(SharedMappingTest, AnotherProcessSeesTheMemory) {
   const auto mapping = SharedMapping::Create(100).value();
   const SharedMapping::Address address = mapping->address();
-  // Private memory of the child's is not seen; so the child must attach.
+  // The child's private memory is not visible here, so the child must attach.
   const std::byte* const here = mapping->bytes().data();
   ForkedRank child([&](Communicator&) {
     const auto attached = SharedMapping::Attach(address);
@@ -71,7 +71,7 @@ TEST(SharedMappingTest, AnotherProcessSeesTheMemory) {
   EXPECT_EQ(mapping->bytes()[99], std::byte{42});
 }
 
-TEST(SharedMappingTest, AddressThatIsNotTheRightOneIsRefused) {
+TEST(SharedMappingTest, WrongAddressIsRefused) {
   const auto mapping = SharedMapping::Create(100).value();
   const SharedMapping::Address right = mapping->address();
   ForkedRank child([&](Communicator&) {
@@ -90,24 +90,24 @@ TEST(SharedMappingTest, AddressThatIsNotTheRightOneIsRefused) {
         "a descriptor that is not open is refused");
   });
   EXPECT_TRUE(child.WaitForEnd());
-  // The child exists until it is waited for, but its memory is gone.
+  // The child exists until it is waited for, but its memory is freed.
   SharedMapping::Address of_the_dead = right;
   of_the_dead.pid = child.process();
-  ExpectRefused(of_the_dead, "opening /proc/");
+  ExpectRefused(of_the_dead, "cannot open /proc/");
   SharedMapping::Address of_a_stranger = right;
   ++of_a_stranger.process;
   ++of_a_stranger.nonce;
   ExpectRefused(of_a_stranger, "is not the peer's memory");
 }
 
-TEST(SharedMappingTest, MemoryThatIsGoneIsRefused) {
+TEST(SharedMappingTest, FreedMemoryIsRefused) {
   auto mapping = SharedMapping::Create(100).value();
   const SharedMapping::Address address = mapping->address();
   mapping.reset();
-  ExpectRefused(address, "is gone");
+  ExpectRefused(address, "has freed its memory");
 }
 
-TEST(SharedMappingTest, MoreMemoryThanThereIsIsAnError) {
+TEST(SharedMappingTest, MoreMemoryThanAvailableIsAnError) {
   const auto mapping = SharedMapping::Create(size_t{1} << 63);
   EXPECT_THAT(mapping.status().code(),
               AnyOf(absl::StatusCode::kResourceExhausted,
@@ -116,7 +116,7 @@ TEST(SharedMappingTest, MoreMemoryThanThereIsIsAnError) {
               HasSubstr("9223372036854775808 bytes"));
 }
 
-TEST(SharedMappingTest, NothingIsLeftBehind) {
+TEST(SharedMappingTest, NoFileOrDescriptorRemains) {
   const ptrdiff_t before = OpenDescriptors();
   {
     const auto mapping = SharedMapping::Create(100).value();
@@ -124,7 +124,7 @@ TEST(SharedMappingTest, NothingIsLeftBehind) {
     ForkedRank child(
         [&](Communicator&) { (void)SharedMapping::Attach(address); });
     EXPECT_TRUE(child.WaitForEnd());
-    // It has no name, so that a crash leaves none.
+    // The memory has no name, so a crash leaves nothing behind.
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
       EXPECT_THAT(entry.path().string(), ::testing::Not(HasSubstr("hvdlite")));
     }

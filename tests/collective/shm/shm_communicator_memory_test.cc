@@ -1,5 +1,5 @@
-// The memory that ranks of a node share: tensors that lie in it, when it is
-// reserved, and what happens where there is too little of it.
+// The memory that ranks of a node share: tensors in it, when it is reserved,
+// and what happens without enough of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ TEST(ShmCommunicatorMemoryTest, ZeroCopyTensorsAreReducedWithoutPacking) {
           for (int step = 0; step < 10; ++step) {
             SCOPED_TRACE(step);
             const Averaged averaged = CheckAverage(communicator, zero_copy);
-            // The first time the ranks attach one another's memory.
+            // At the first time the ranks attach each other's memory.
             EXPECT_EQ(averaged.packs, step == 0);
             EXPECT_EQ(averaged.algorithm, step == 0
                                               ? "shared memory, two-shot"
@@ -45,7 +45,7 @@ TEST(ShmCommunicatorMemoryTest, ZeroCopyTensorsAreReducedWithoutPacking) {
   }
 }
 
-TEST(ShmCommunicatorMemoryTest, TensorsInSharedMemoryArePackedAcrossNodes) {
+TEST(ShmCommunicatorMemoryTest, TensorsInSharedMemoryArePackedBetweenNodes) {
   for (const std::vector<int>& layout : kAwkwardNodes) {
     RunOnNodes(layout, kMixedTable, [](Communicator& communicator) {
       ZeroCopyTensors zero_copy =
@@ -67,7 +67,7 @@ TEST(ShmCommunicatorMemoryTest, TensorsInSharedMemoryArePackedAcrossNodes) {
   }
 }
 
-TEST(ShmCommunicatorMemoryTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
+TEST(ShmCommunicatorMemoryTest, AllRanksPackIfOneTensorIsElsewhere) {
   RunOnNodes({0, 0, 0}, kMixedTable, [](Communicator& communicator) {
     ZeroCopyTensors zero_copy =
         MakeZeroCopyTensors(communicator, kZeroCopyCounts);
@@ -81,7 +81,8 @@ TEST(ShmCommunicatorMemoryTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
                            4 * elsewhere.size());
         std::copy(tensors[2].input.begin(), tensors[2].input.end(),
                   bytes.begin());
-        // Once at another place, once from one place to another.
+        // In some steps the tensor is at another address, in others the output
+        // is.
         tensors[2] = step % 2 == 0
                          ? collective::FusedTensor{bytes, bytes}
                          : collective::FusedTensor{bytes, tensors[2].output};
@@ -97,7 +98,7 @@ TEST(ShmCommunicatorMemoryTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
   });
 }
 
-TEST(ShmCommunicatorMemoryTest, TensorsAtDifferentPlacesOfTheMemoryArePacked) {
+TEST(ShmCommunicatorMemoryTest, TensorsAtDifferentOffsetsArePacked) {
   RunOnNodes({0, 0}, kMixedTable, [](Communicator& communicator) {
     // The same sizes, but in another order in memory on rank 1.
     ZeroCopyTensors zero_copy =
@@ -112,7 +113,7 @@ TEST(ShmCommunicatorMemoryTest, TensorsAtDifferentPlacesOfTheMemoryArePacked) {
   });
 }
 
-TEST(ShmCommunicatorMemoryTest, NewMemoryOnOneRankIsAttachedAnew) {
+TEST(ShmCommunicatorMemoryTest, NewMemoryOnOneRankIsAttached) {
   RunOnNodes({0, 0}, kMixedTable, [](Communicator& communicator) {
     ZeroCopyTensors zero_copy =
         MakeZeroCopyTensors(communicator, kZeroCopyCounts);
@@ -140,7 +141,7 @@ TEST(ShmCommunicatorMemoryTest, MemoryForTensorsOutlivesTheCommunicator) {
   }
 }
 
-// What the shared memory of this process takes, of all ranks that are threads.
+// Shared memory of this process, for all ranks (which are threads).
 size_t ReservedBytes() {
   size_t bytes = 0;
   for (const auto& entry :
@@ -157,13 +158,13 @@ size_t ReservedBytes() {
   return bytes;
 }
 
-TEST(ShmCommunicatorMemoryTest, MemoryIsReservedWhenABatchFirstWantsIt) {
+TEST(ShmCommunicatorMemoryTest, MemoryIsReservedByTheFirstBucketThatNeedsIt) {
   constexpr size_t kFew = size_t{1} << 20;
   RunOnNodes({0, 0, 1, 1}, kMixedTable, [&](Communicator& communicator) {
     EXPECT_LT(ReservedBytes(), kFew);
     CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 10);
     EXPECT_TRUE(communicator.Barrier().ok());
-    EXPECT_LT(ReservedBytes(), kFew) << "this one is reduced flat";
+    EXPECT_LT(ReservedBytes(), kFew) << "this bucket is reduced flat";
     std::vector<int> members = {0, 1, 2, 3};
     const auto group = communicator.CreateSubgroup(members, /*tag=*/1);
     ASSERT_TRUE(group.ok()) << group.status();
@@ -176,7 +177,7 @@ TEST(ShmCommunicatorMemoryTest, MemoryIsReservedWhenABatchFirstWantsIt) {
   });
 }
 
-// On the last rank nothing is left when a batch first wants the memory.
+// On the last rank no memory is left when a bucket first needs it.
 TEST(ShmCommunicatorMemoryTest,
      AllRanksReduceFlatWhereOneCannotReserveItsMemory) {
   for (const std::vector<int>& layout :
@@ -218,12 +219,12 @@ TEST(ShmCommunicatorMemoryTest,
       zero_copy = ZeroCopyTensors();
       EXPECT_TRUE((*communicator)->Barrier().ok());
       EXPECT_LT(ReservedBytes(), reserved_before + (size_t{1} << 20))
-          << "nobody keeps what it could reserve";
+          << "all ranks free what they reserved";
       const std::string reason =
           "rank " + std::to_string(size - 1) + ": " +
           std::to_string(
               std::count(layout.begin(), layout.end(), layout.back())) +
-          " ranks want 8388608 bytes of shared memory each, but only 1 bytes";
+          " ranks need 8388608 bytes of shared memory each, but only 1 bytes";
       if (rank == 0) {
         EXPECT_THAT(warnings,
                     ::testing::ElementsAre(::testing::HasSubstr(reason)));
@@ -245,7 +246,7 @@ TEST(ShmCommunicatorMemoryTest, LackOfMemoryForTheBoardIsAnErrorOnAllRanks) {
         {.file_system_root = machine.root()});
     EXPECT_EQ(communicator.status().code(), absl::StatusCode::kUnavailable);
     EXPECT_THAT(std::string(communicator.status().message()),
-                ::testing::HasSubstr("rank 2: 2 ranks want 8192 bytes"));
+                ::testing::HasSubstr("rank 2: 2 ranks need 8192 bytes"));
     ASSERT_NE(flat[rank], nullptr);
     CheckAllreduce(*flat[rank], DataType::kFloat32, ReduceOp::kSum, 100);
   });

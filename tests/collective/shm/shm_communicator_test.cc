@@ -54,8 +54,8 @@ INSTANTIATE_TEST_SUITE_P(
                       ShmBackend("Unequal", {0, 1, 0, 2, 0, 1})),
     BackendName);
 
-// Ranks 0, 2, 4 and 1, 3, 5 share a node each.
-TEST(ShmCommunicatorTest, SubgroupsOfAlternatingRanksAgreeOnHowTheyReduce) {
+// Ranks 0, 2, 4 share one node, ranks 1, 3, 5 another.
+TEST(ShmCommunicatorTest, SubgroupsOfAlternatingRanksAgreeOnTheAlgorithm) {
   auto flat = collective::CreateInProcessWorld(6);
   RunRanks(6, [&](int rank) {
     auto communicator = CreateShmCommunicator(
@@ -77,7 +77,7 @@ TEST(ShmCommunicatorTest, SubgroupsOfAlternatingRanksAgreeOnHowTheyReduce) {
 }
 
 // The sum depends on the order: (1e8 + 1) - 1e8 is 0 in float32.
-TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderWhereverTheyAre) {
+TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderAtAnyPosition) {
   for (const char* table : {kMixedTable, kTinyChunks}) {
     for (const size_t count : {1, 20, 100, 1000, 30000}) {
       RunOnNodes({0, 0, 0, 0}, table, [&](Communicator& communicator) {
@@ -90,7 +90,7 @@ TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderWhereverTheyAre) {
   }
 }
 
-TEST(ShmCommunicatorTest, RandomBatchesMatchTheReference) {
+TEST(ShmCommunicatorTest, RandomBucketsMatchTheReference) {
   constexpr uint32_t kBatches = UnlessSanitized(20, 10);
   uint32_t seed = 0;
   std::vector<std::vector<int>> layouts = {
@@ -111,14 +111,14 @@ TEST(ShmCommunicatorTest, RandomBatchesMatchTheReference) {
   }
 }
 
-// In each node in the order of its ranks, then over the nodes in the order of
-// their lowest ranks.
+// Sums in each node in rank order, then over the nodes in the order of their
+// lowest ranks.
 float SumByNodes(const std::vector<int>& node_of_rank,
                  const std::vector<float>& of_rank) {
   const int num_nodes =
       1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
   float total = 0;
-  for (int node = 0; node < num_nodes; ++node) {  // counted by lowest ranks
+  for (int node = 0; node < num_nodes; ++node) {  // by lowest rank
     float sum = 0;
     bool first = true;
     for (size_t rank = 0; rank < of_rank.size(); ++rank) {
@@ -131,7 +131,7 @@ float SumByNodes(const std::vector<int>& node_of_rank,
   return total;
 }
 
-TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
+TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsForAnyNodesAndAnyBucket) {
   std::vector<std::vector<int>> layouts = kAwkwardNodes;
   layouts.push_back({0, 0, 1, 1, 2, 2});
   layouts.push_back({0, 1, 2, 0, 1, 2, 2, 1, 0});
@@ -175,7 +175,7 @@ TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
   }
 }
 
-// What becomes of `count` floats of `value`, by which algorithm.
+// The result for `count` floats of `value`, and the algorithm.
 std::pair<std::vector<float>, std::string> ReduceFloats(
     Communicator& communicator, size_t count, float value,
     const collective::Reduction& reduction) {
@@ -192,7 +192,7 @@ std::pair<std::vector<float>, std::string> ReduceFloats(
   return {values, algorithm};
 }
 
-TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
+TEST(ShmCommunicatorTest, CompressionAppliesOnlyBetweenNodes) {
   const auto sum = [](Communicator& communicator) {
     return ReduceFloats(communicator, 5000, 1.0f + 1e-6f,
                         {.compression = collective::Compression::kBFloat16})
@@ -206,12 +206,12 @@ TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
   });
 }
 
-TEST(ShmCommunicatorTest, CompressedAveragesOverNodesStayInRange) {
+TEST(ShmCommunicatorTest, CompressedAveragesBetweenNodesStayInRange) {
   for (const std::vector<int>& layout :
        {std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3},
         std::vector<int>{0, 1, 1, 0}, std::vector<int>{0, 0, 0, 1}}) {
     RunOnNodes(layout, kMixedTable, [&](Communicator& communicator) {
-      for (const size_t count : {5, 5000}) {  // flat; in two levels
+      for (const size_t count : {5, 5000}) {  // flat; hierarchical
         const auto average =
             ReduceFloats(communicator, count, 20480.0f,
                          {.postscale = 1.0 / communicator.size(),
@@ -222,7 +222,7 @@ TEST(ShmCommunicatorTest, CompressedAveragesOverNodesStayInRange) {
   }
 }
 
-TEST(ShmCommunicatorTest, NodesOfOneRankEachStayFlat) {
+TEST(ShmCommunicatorTest, NodesWithOneRankEachStayFlat) {
   for (const std::vector<int>& node_of_rank :
        {std::vector<int>{0}, std::vector<int>{0, 1, 2}}) {
     const int size = static_cast<int>(node_of_rank.size());
@@ -238,7 +238,7 @@ TEST(ShmCommunicatorTest, NodesOfOneRankEachStayFlat) {
   }
 }
 
-TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
+TEST(ShmCommunicatorTest, ReportsHowABucketIsReduced) {
   const auto expect = [](Communicator& communicator, size_t count,
                          const std::string& algorithm) {
     EXPECT_EQ(ReduceFloats(communicator, count, 1, {}).second, algorithm);
@@ -257,7 +257,7 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
   }
 }
 
-// Tells when progress is made.
+// Calls a function whenever progress is made.
 class ProgressTeller final : public ForwardingCommunicator {
  public:
   ProgressTeller(std::unique_ptr<Communicator> base,
@@ -270,9 +270,9 @@ class ProgressTeller final : public ForwardingCommunicator {
   const std::function<void()> on_progress_;
 };
 
-// Of the library below: what it has queued here, a rank may wait for that this
-// one waits for.
-TEST(ShmCommunicatorTest, WhoWaitsForANodesRanksMakesProgress) {
+// Progress of the library below: a rank may wait for messages that it has
+// queued here, while this rank waits for that rank.
+TEST(ShmCommunicatorTest, WaitForRanksOfTheNodeMakesProgress) {
   auto flat = collective::CreateInProcessWorld(2);
   std::binary_semaphore progress(0);
   RunRanks(2, [&](int rank) {
@@ -287,7 +287,7 @@ TEST(ShmCommunicatorTest, WhoWaitsForANodesRanksMakesProgress) {
     const auto add = [&] {
       ExpectOk(SumFloats(**communicator, absl::MakeSpan(&value, 1)));
     };
-    add();  // makes what the node shares
+    add();  // creates the node's shared memory
     if (rank == 1) progress.acquire();
     add();
     EXPECT_EQ(value, 4);
@@ -295,13 +295,13 @@ TEST(ShmCommunicatorTest, WhoWaitsForANodesRanksMakesProgress) {
   });
 }
 
-TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
+TEST(ShmCommunicatorTest, ErrorOfWhileWaitingEndsTheBucket) {
   const Body body = [](Communicator& communicator) {
     RankResources own(64);
     Bytes bytes(4000);
     ExpectOk(communicator.Allreduce(absl::MakeSpan(bytes), DataType::kUint8,
                                     ReduceOp::kSum));
-    if (communicator.rank() == 1) return;  // does not come again
+    if (communicator.rank() == 1) return;  // makes no further call
     int served = 0;
     const absl::Status status = collective::FusedAllreduce(
         own.With(communicator), {}, {InPlace(bytes)}, {.while_waiting = [&] {
@@ -309,7 +309,7 @@ TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
                               : absl::UnavailableError("rank 1 has died");
         }});
     EXPECT_EQ(status, absl::UnavailableError("rank 1 has died"));
-    EXPECT_EQ(communicator.Barrier(), status) << "it is broken from now on";
+    EXPECT_EQ(communicator.Barrier(), status) << "it stays broken";
   };
   RunOnNodes({0, 0}, kMixedTable, body, /*all_meet_in_the_end=*/false);
 }

@@ -1,4 +1,4 @@
-// Ranks that are threads, on nodes whose memory they share, for tests.
+// For tests: ranks that are threads, on nodes whose memory they share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace hvdlite::testing {
 
 using ShmRankBody = std::function<void(collective::Communicator&)>;
 
-// Every algorithm has its share of the sizes.
+// Every algorithm is used for some sizes.
 inline constexpr char kMixedTable[] = R"(
 1   2-  100   one-shot     8K  cached
 1   2-  1K    slices      64  cached
@@ -47,14 +47,14 @@ inline void RunOnNodes(const std::vector<int>& node_of_rank, const char* table,
         collective::CreateShmCommunicator(flat[rank], node_of_rank, parsed);
     ASSERT_TRUE(communicator.ok()) << communicator.status();
     body(**communicator);
-    // Nobody leaves while others still need something of it.
+    // No rank leaves while others still use its memory.
     if (all_meet_in_the_end) {
       EXPECT_TRUE((*communicator)->Barrier().ok());
     }
   });
 }
 
-// Nodes with different numbers of ranks, or ranks that lie between others'.
+// Nodes with different numbers of ranks, or with alternating ranks.
 inline const std::vector<std::vector<int>> kAwkwardNodes = {
     {0, 0, 1},    {0, 0, 0, 1},       {0, 0, 1, 2},      {0, 1, 1},
     {0, 1, 1, 0}, {0, 1, 2, 2, 1, 0}, {0, 1, 0, 2, 0, 1}};

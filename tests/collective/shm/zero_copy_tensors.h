@@ -1,4 +1,4 @@
-// Tensors in memory that all ranks of a node see, for tests.
+// For tests: tensors in memory that all ranks of a node see.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace hvdlite::testing {
 
-// Tensors of `counts` floats in memory of the communicator, filled with values
-// that differ by rank and place.
+// Tensors of `counts` floats in memory of the communicator, with values that
+// differ by rank and position.
 struct ZeroCopyTensors {
   collective::TensorMemory memory;
   std::vector<absl::Span<float>> tensors;
@@ -47,7 +47,7 @@ inline void Fill(ZeroCopyTensors& zero_copy, int rank) {
   }
 }
 
-// Elements that differ from the average of what Fill(rank) gave.
+// Number of elements that differ from the average of Fill(rank) over all ranks.
 inline int CountWrong(const ZeroCopyTensors& zero_copy, int size) {
   int wrong = 0;
   float value = static_cast<float>(size - 1) / 2;

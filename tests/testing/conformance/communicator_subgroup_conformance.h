@@ -152,11 +152,11 @@ TEST_P(CommunicatorConformance, WrongSubgroupsFailAndTheWorldStaysUsable) {
     expect_invalid({self, size}, 0,
                    std::to_string(size) + " is not one of the ranks 0 to");
     expect_invalid({-1, self}, 0, "-1 is not one of the ranks 0 to");
-    expect_invalid({self, self}, 0, std::to_string(self) + " is there twice");
+    expect_invalid({self, self}, 0, std::to_string(self) + " appears twice");
     expect_invalid({self}, -1, "the tag is -1; it must be from 0 to 32767");
     expect_invalid({self}, 32768, "the tag is 32768");
     if (size > 1) {
-      expect_invalid({1, 0, 1}, 0, "1 is there twice");
+      expect_invalid({1, 0, 1}, 0, "1 appears twice");
       expect_invalid(
           {self == 0 ? 1 : 0}, 0,
           "rank " + std::to_string(self) + " calls it, but is not one of them");
