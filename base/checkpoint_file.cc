@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kMagic[8] = {'h', 'v', 'd', 'l', 'i', 't', 'e', '\n'};
 constexpr uint32_t kFormatVersion = 1;
-constexpr char kPlainArchive[4] = {'P', 'K', '\x03', '\x04'};  // a ZIP file's
+constexpr char kPlainArchive[4] = {'P', 'K', '\x03', '\x04'};  // of a ZIP file
 
 // The beginning of a file. The content follows it and fills the rest.
 struct Header {

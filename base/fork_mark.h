@@ -1,4 +1,4 @@
-// ForkMark: notices that a process was forked.
+// ForkMark: detects that a process was forked.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct LogOrigin {
   std::string program = "hvdlite";
 };
 
-// This process.
+// The origin of lines of this process.
 LogOrigin OriginHere(int rank, std::string program = "hvdlite");
 
 // Writes

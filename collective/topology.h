@@ -22,9 +22,9 @@ struct Topology {
   int local_size = 1;
   int cross_rank = 0;
   int cross_size = 1;
-  // size entries; equal only where one kernel runs both ranks
+  // One entry per rank; equal only if one kernel runs both ranks.
   std::vector<std::string> host_of_rank;
-  std::vector<int> cross_rank_of_rank;    // size entries: which host
+  std::vector<int> cross_rank_of_rank;  // one entry per rank: which host
 };
 
 // The topology from the view of rank `rank`. `lowest_rank_of_host[r]` is the

@@ -43,8 +43,8 @@ struct MachineFacts {
   std::string host = {};
   // The model, such as "A64FX"; the architecture if there is none, as on Arm.
   std::string processor = {};
-  int cores = 1;  // that this process may use
-  int cpus = 1;   // hardware threads of these cores
+  int cores = 1;  // cores that this process may use
+  int cpus = 1;   // hardware threads that it may use
   int sockets = 1;
   int numa_nodes = 1;
   std::set<std::string> cpu_flags =

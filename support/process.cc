@@ -218,7 +218,7 @@ int ExitCode(int wait_status) {
 int WaitForExit(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, /*options=*/0) < 0) {
-    if (errno != EINTR) return 1;  // another thread reaped it
+    if (errno != EINTR) return 1;  // already reaped
   }
   return ExitCode(status);
 }

@@ -80,7 +80,7 @@ TEST(ProcessTest, ExitCodeIsKnownEvenIfSigchldWasIgnored) {
   EXPECT_EQ(RunShell("exit 3").exit_code, 3);
 }
 
-TEST(ProcessTest, ProcessReapedElsewhereHasExitCode1) {
+TEST(ProcessTest, ReapedProcessHasANonzeroExitCode) {
   const absl::StatusOr<pid_t> child =
       StartProcess({.command = {"true"}, .environment = {}});
   ASSERT_TRUE(child.ok()) << child.status();

@@ -38,7 +38,7 @@ TEST(StudentTest, AgreesWithPublishedTables) {
   EXPECT_NEAR(StudentT975(120), 1.980, 1e-3);
 }
 
-TEST(SampleStatisticsTest, StandardDeviationIsThePopulations) {
+TEST(SampleStatisticsTest, StandardDeviationIsThatOfThePopulation) {
   // Mean 5, squared distances 9 1 1 1 0 0 4 16: their mean is 4.
   const Summary statistics = Summarise({2, 4, 4, 4, 5, 5, 7, 9});
   EXPECT_EQ(statistics.mean, 5);

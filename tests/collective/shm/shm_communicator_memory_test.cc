@@ -178,8 +178,7 @@ TEST(ShmCommunicatorMemoryTest, MemoryIsReservedByTheFirstBucketThatNeedsIt) {
 }
 
 // On the last rank no memory is left when a bucket first needs it.
-TEST(ShmCommunicatorMemoryTest,
-     AllRanksReduceFlatWhereOneCannotReserveItsMemory) {
+TEST(ShmCommunicatorMemoryTest, AllRanksReduceFlatIfOneCannotReserveMemory) {
   for (const std::vector<int>& layout :
        {std::vector<int>{0, 0}, std::vector<int>{0, 0, 1, 1},
         std::vector<int>{0, 1, 1, 0, 0}}) {

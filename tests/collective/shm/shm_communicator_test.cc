@@ -295,7 +295,7 @@ TEST(ShmCommunicatorTest, WaitForRanksOfTheNodeMakesProgress) {
   });
 }
 
-TEST(ShmCommunicatorTest, ErrorOfWhileWaitingEndsTheBucket) {
+TEST(ShmCommunicatorTest, ErrorFromWhileWaitingEndsTheBucket) {
   const Body body = [](Communicator& communicator) {
     RankResources own(64);
     Bytes bytes(4000);

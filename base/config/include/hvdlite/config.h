@@ -15,8 +15,8 @@ namespace hvdlite {
 //   config.timeline = "trace.json";
 //   hvdlite::init(config);
 //
-// All ranks need the same values, but for those that may differ by rank: init()
-// compares them.
+// All ranks need the same values, except for options that may differ by rank.
+// init() compares them.
 struct Config {
   // HVDLITE_FUSION_THRESHOLD_BYTES. A bucket takes no more tensors once it has
   // this many bytes.
@@ -119,7 +119,7 @@ struct Config {
   // environment, program).
   std::string describe() const;
 
-  // What from_env() found odd. init() logs it on rank 0.
+  // Warnings of from_env(), which init() logs on rank 0.
   std::vector<std::string> warnings;
 
   // Option's name -> canonical text, of the values read from the environment;
