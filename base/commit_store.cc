@@ -273,8 +273,8 @@ absl::StatusOr<Message> Ask(const std::string& address, Kind kind,
     header.kind = kind;
     header.number = number;
     std::copy(parts.secret.begin(), parts.secret.end(), header.secret);
-    // A store that refuses answers before it has received everything. The rest
-    // can then not be sent, so an answer counts more than an error of Send().
+    // A store may refuse before it has received everything. Then the rest
+    // cannot be sent, so an answer counts more than an error of Send().
     const absl::Status sent = Send(connection.get(), header, name, content);
     absl::StatusOr<Message> answer = Receive(
         connection.get(),

@@ -18,7 +18,7 @@ namespace hvdlite::base {
 class CommitWriter {
  public:
   // The thread calls `place`, which may block. `warn` receives the first
-  // failure after a success; a failure ends nothing.
+  // failure after a success; failures do not stop the writer.
   CommitWriter(std::function<absl::Status(const StoredCommit&)> place,
                std::function<void(const std::string&)> warn);
   ~CommitWriter();  // waits until all commits are stored

@@ -6,7 +6,7 @@
 
 namespace hvdlite::base {
 
-// Runs `body` and swallows its exceptions (mostly std::bad_alloc). True if
+// Runs `body` and catches its exceptions (mostly std::bad_alloc). True if
 // there was none.
 template <typename Body>
 bool ContainExceptions(Body&& body) noexcept {

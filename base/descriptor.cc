@@ -14,7 +14,7 @@
 namespace hvdlite::base {
 namespace {
 
-// During its life, a write of this thread beyond the file size limit fails
+// While it exists, a write of this thread beyond the file size limit fails
 // without a signal.
 class FileSizeSignalBlock {
  public:

@@ -194,8 +194,8 @@ inline std::vector<size_t> PartOffsets(absl::Span<const size_t> bytes_of_rank) {
   return offsets;
 }
 
-// Divides `rows` among `ranks` ranks as evenly as possible: the first rows %
-// ranks ranks get one more than the others.
+// Divides `rows` among `ranks` ranks as evenly as possible. The first
+// (rows % ranks) ranks get one more than the others.
 std::vector<int64_t> EvenRows(int64_t rows, int ranks);
 
 // "rank 3 (host)", or "rank 3" if `host_of_rank` is empty.

@@ -43,8 +43,7 @@ std::string Counted(int64_t count, absl::string_view noun);
 // "19812".
 std::string NumberText(double number);
 
-// RFC 4180, with '
-// ' as line end.
+// RFC 4180, with '\n' as line end.
 std::string CsvTable(const std::vector<std::string>& titles,
                      const std::vector<std::vector<std::string>>& rows);
 

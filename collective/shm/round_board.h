@@ -41,7 +41,8 @@ class RoundBoard {
   // Like Publish(), but others may see it only after the next Publish().
   void PublishLater(Counter counter, uint64_t value);
 
-  // After this time even a rank that nobody wakes (its peer died) checks again.
+  // After this time a rank checks again without a wake-up: its peer may be
+  // dead.
   static constexpr absl::Duration kLongestSleep = absl::Milliseconds(1);
 
   // Blocks until all other ranks have published `value` or more: spins for a

@@ -99,7 +99,7 @@ class ShmCommunicator final : public Communicator {
                             absl::MakeConstSpan(&tensor, 1), timer);
   }
 
-  // Ignores `buffer`: it has its own one for the flat communicator.
+  // Ignores `buffer`: it has its own buffer for the flat communicator.
   absl::Status AllreduceTensors(absl::Span<std::byte> /*buffer*/,
                                 const Reduction& reduction,
                                 absl::Span<const FusedTensor> tensors,

@@ -104,7 +104,7 @@ TEST(ChildTest, SignalToThisProcessReachesTheChild) {
       });
   EXPECT_EQ(seen.end.exit_code, 7);
   EXPECT_EQ(seen.output, "ready\ngot\n");
-  EXPECT_EQ(seen.end.ended_by_signal, 0) << "SIGUSR1 ends nothing";
+  EXPECT_EQ(seen.end.ended_by_signal, 0) << "SIGUSR1 must not end the run";
 }
 
 TEST(ChildTest, IgnoredSignalStaysIgnored) {

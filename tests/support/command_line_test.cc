@@ -44,7 +44,7 @@ class CommandLineTest : public ::testing::Test {
     } catch (const CLI::ParseError& error) {
       return EndOfParsing(app_, error);
     }
-    ADD_FAILURE() << "nothing is wrong";
+    ADD_FAILURE() << "parsing succeeded";
     return {};
   }
 

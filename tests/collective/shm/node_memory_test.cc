@@ -59,9 +59,9 @@ TEST(NodeMemoryTest, ThreadsShareTheirSegments) {
 TEST(NodeMemoryTest, ProcessesShareTheirSegments) {
   ForkedRank peer([](Communicator& node) {
     const auto memory = NodeMemory::Create(node, 10'000);
-    ForkedRank::Require(memory.ok(), "there is memory");
+    ForkedRank::Require(memory.ok(), "memory is available");
     ForkedRank::Require(SegmentsAreShared(node, **memory),
-                        "all see what all write");
+                        "every rank sees all writes");
   });
   const auto memory = NodeMemory::Create(peer.communicator(), 10'000);
   ASSERT_TRUE(memory.ok()) << memory.status();
@@ -106,7 +106,7 @@ TEST(NodeMemoryTest, MemoryThatOneRankCannotOpenIsAnErrorOnAllRanks) {
                           static_cast<rlim_t>(next) + 1};
     setrlimit(RLIMIT_NOFILE, &limit);
     ForkedRank::Require(expect_error(NodeMemory::Create(node, 1).status()),
-                        "rank 1 has the error");
+                        "rank 1 returns the error");
   });
   const absl::Status status =
       NodeMemory::Create(peer.communicator(), 1).status();

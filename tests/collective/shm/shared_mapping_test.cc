@@ -60,11 +60,11 @@ TEST(SharedMappingTest, AnotherProcessSeesTheMemory) {
   const std::byte* const here = mapping->bytes().data();
   ForkedRank child([&](Communicator&) {
     const auto attached = SharedMapping::Attach(address);
-    ForkedRank::Require(attached.ok(), "it attaches");
+    ForkedRank::Require(attached.ok(), "the child attaches");
     ForkedRank::Require((*attached)->bytes().size() == address.bytes,
-                        "it sees all");
+                        "the whole memory is mapped");
     ForkedRank::Require((*attached)->bytes().data() != here,
-                        "it does not see what it has inherited");
+                        "the mapping is not the inherited one");
     (*attached)->bytes()[99] = std::byte{42};
   });
   EXPECT_TRUE(child.WaitForEnd());
