@@ -102,7 +102,7 @@ absl::Status CheckValue(const Option& option, const Config& config) {
   return absl::OkStatus();
 }
 
-// Parses `text` into the option's field. Errors say what is accepted.
+// Parses `text` into the option's field. Errors list the accepted values.
 absl::Status Assign(const Option& option, const std::string& text,
                     Config& config) {
   switch (option.kind) {
@@ -165,7 +165,7 @@ std::string Accepted(const Option& option) {
   return "";
 }
 
-// What to say about variables that look like ours and are not.
+// Warnings about variables with hvdlite's prefix that hvdlite does not have.
 std::vector<std::string> UnknownVariables(
     const base::Environment& environment) {
   std::vector<std::string> known = {kStrict,
@@ -179,7 +179,8 @@ std::vector<std::string> UnknownVariables(
   for (const Option& option : Options()) known.push_back(VariableName(option));
   std::vector<std::string> complaints;
   for (const std::string& name : environment.names()) {
-    // HVDLITE_UCX_TLS and the like are UCX's, for the control channel alone.
+    // HVDLITE_UCX_TLS and similar variables configure UCX, for the control
+    // channel only.
     if (!absl::StartsWith(name, kPrefix) ||
         absl::StartsWith(name, absl::StrCat(kPrefix, "UCX_")) ||
         absl::c_linear_search(known, name)) {

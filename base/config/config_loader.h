@@ -14,23 +14,23 @@
 
 namespace hvdlite {
 
-// Config::from_env() for any environment, with paths as they are there.
-// InvalidArgument names variable, value and what is accepted.
+// Config::from_env() for any environment. Relative paths stay relative.
+// InvalidArgument names the variable, the value and the accepted values.
 absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
 
 // Checks values that a program may have assigned. InvalidArgument names the
-// option, its value and what is accepted.
+// option, its value and the accepted values.
 absl::Status ValidateConfig(const Config& config);
 
-// The same with absolute paths.
+// Returns `config` with absolute paths.
 Config WithAbsolutePaths(Config config);
 
-// First and last of Config::timeline_steps; all where `text` is empty.
-// InvalidArgument.
+// The first and last step of Config::timeline_steps; empty: all steps.
+// Errors: InvalidArgument.
 absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text);
 
-// Sizes of Config::virtual_nodes, "2,1"; empty for an empty text.
-// InvalidArgument.
+// The sizes in Config::virtual_nodes, such as "2,1"; empty: no sizes.
+// Errors: InvalidArgument.
 absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes);
 
 struct ConfigValue {
@@ -38,15 +38,15 @@ struct ConfigValue {
   std::string text;        // canonical: equal values have equal texts
   std::string source;      // "default", "HVDLITE_CHUNK_BYTES", "program"
   bool same_on_all_ranks;  // whether the ranks have to agree
-  // On this: of a path its last part, since ranks may have working directories
-  // of their own; otherwise the text.
+  // What they have to agree on: the text, but only the last part of a path,
+  // since ranks may have different working directories.
   std::string to_agree_on;
 };
 
 // All values, in a fixed order.
 std::vector<ConfigValue> ConfigValues(const Config& config);
 
-// An option as a tool's command line needs it.
+// An option, for the command line of a tool.
 struct ConfigOption {
   std::string name;      // "chunk_bytes"
   std::string variable;  // "HVDLITE_CHUNK_BYTES"
@@ -58,7 +58,7 @@ struct ConfigOption {
 // All options, in the order of ConfigValues().
 std::vector<ConfigOption> ConfigOptions();
 
-// Config::describe().
+// Implements Config::describe().
 std::string DescribeConfig(const Config& config);
 
 }  // namespace hvdlite

@@ -1,4 +1,4 @@
-// The table of options: the one definition of each.
+// The table of options. It defines each option once.
 #pragma once
 
 #include <cstdint>
@@ -27,24 +27,24 @@ enum class OptionKind {
 using OptionField = std::variant<int64_t Config::*, double Config::*,
                                  bool Config::*, std::string Config::*>;
 
-// Of Config::tree_arity.
+// The largest Config::tree_arity.
 inline constexpr int kMaxTreeArity = 31;
 
-// The variable's name follows from `name`. config.h says what an option means,
-// with its default: `help` is the first sentence of that (config_table_test
-// compares them, and makes the table of docs/configuration.md).
+// The variable's name follows from `name`. config.h explains the option and
+// defines its default. `help` is the first sentence there: config_table_test
+// compares them, and writes the table of docs/configuration.md.
 struct Option {
   const char* name;
   OptionField field;
   OptionKind kind;
-  int64_t minimum = 0;  // of bytes and integers
+  int64_t minimum = 0;  // for kBytes and kInteger
   int64_t maximum = std::numeric_limits<int64_t>::max();
-  const char* choices = "";  // of a choice, separated by ", "
+  const char* choices = "";  // for kChoice; separated by ", "
   bool same_on_all_ranks = true;
   const char* help;
 };
 
-// In the order of config.h.
+// All options, in the order of config.h.
 absl::Span<const Option> Options();
 
 }  // namespace hvdlite
