@@ -60,7 +60,7 @@ TEST(ExplainerTest, ThreadThatSleepsIsShownWithTheFunctionItIsIn) {
   close(ends[1]);
   EXPECT_THAT(explanation.stacks,
               AllOf(HasSubstr("thread of init():\n  #0 "),
-                    HasSubstr("hvdlite's thread: answers messages"),
+                    HasSubstr("background thread: answers messages"),
                     Not(HasSubstr("TakeStack"))));
   EXPECT_LE(explanation.stacks.size(), 4096u);
 }

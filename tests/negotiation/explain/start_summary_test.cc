@@ -46,8 +46,8 @@ TEST(StartSummaryTest, SaysWhoTakesPartByWhatAndWithWhatOnce) {
             "4 ranks on 2 hosts (n01: ranks 0-1, n02: ranks 2-3); tensors by "
             "shared memory and MPI, control messages by SHM+UCX\n"
             "  hvdlite 1.0.0, LibTorch 1.13.1, Open MPI v4.1.4\n"
-            "  each rank: 2 CPUs (rank 0: 0-1), 2 threads, none of the CPUs "
-            "for the coordinator alone");
+            "  each rank: 2 CPUs (rank 0: 0-1), 2 threads, no CPU reserved for "
+            "the background thread");
 }
 
 TEST(StartSummaryTest, ARankAloneHasNoTransports) {
