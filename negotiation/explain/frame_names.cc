@@ -107,8 +107,7 @@ class Lookup {
   const std::vector<void*> frames_;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::vector<std::string> names_
-      ABSL_GUARDED_BY(mutex_);  // names of the first frames
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);  // the first ones
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -246,8 +246,7 @@ absl::StatusOr<CoordinatorCpu> ChooseCoordinatorCpu(
   if (!demand.has_value()) {
     logger.Debug(
         "background thread: no CPU of its own: ranks of this host share some "
-        "CPUs, "
-        "but not the same");
+        "CPUs, but not the same");
     return result;
   }
   const std::optional<int> cpu = SpareCpuHere(*demand);

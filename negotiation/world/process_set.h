@@ -29,8 +29,7 @@ struct ProcessSetState {
 // The members of a process set, for the operations of a world.
 struct Members {
   negotiation::ProcessSetId id = 0;
-  absl::Span<const int>
-      ranks;  // global, ascending; valid as long as this object
+  absl::Span<const int> ranks;  // global, ascending; `state` owns them
   int rank = 0;                 // this process's, within `ranks`
   std::shared_ptr<const ProcessSetState> state;  // null: all ranks
 

@@ -152,8 +152,7 @@ class World {
   std::shared_ptr<timeline::StepReporter> reporter_ ABSL_GUARDED_BY(mutex_);
   std::string trace_path_ ABSL_GUARDED_BY(mutex_);
 
-  std::unique_ptr<Explainer>
-      explainer_;  // for reports of hangs; outlives the coordinator
+  std::unique_ptr<Explainer> explainer_;  // for hangs; outlives the coordinator
   Processes processes_;
   std::unique_ptr<negotiation::Coordinator> coordinator_;
   std::unique_ptr<Usr2Handler> usr2_;

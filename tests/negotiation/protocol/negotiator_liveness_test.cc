@@ -241,8 +241,9 @@ TEST(NegotiatorLivenessTest, RanksBelowOneThatCannotGoOnDoNotWaitForTheRoot) {
   for (const int rank : {1, 3, 4}) {
     ASSERT_THAT(world.done(rank), SizeIs(1)) << rank;
     EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
-    EXPECT_THAT(world.done(rank).front().message,
-                HasSubstr("rank 1 (host1) cannot go on: its memory is full"));
+    EXPECT_THAT(
+        world.done(rank).front().message,
+        HasSubstr("rank 1 (host1) cannot continue: its memory is full"));
   }
 }
 

@@ -29,6 +29,6 @@ fi
 expect '^  rank 1 \(.*, process [0-9]+\) sleeps in pause.*; last finished .together'
 expect '^  rank 1:$'
 expect '^      #[0-9]+ ValidateOnOneRankAlone\(\) \(hang\)$'
-[[ $(grep -c 'what all 2 ranks are doing, as SIGUSR2' "$scratch/output") == 1 ]] ||
+[[ $(grep -c 'what all 2 ranks are doing (requested by SIGUSR2' "$scratch/output") == 1 ]] ||
   fail "the report of all ranks is not there once"
 expect '^  rank 0 \(.*, process [0-9]+\) .*; last submitted '
