@@ -167,7 +167,7 @@ class Liveness {
   Heartbeat heartbeat_;
   StallInspector stalls_;
   int64_t now_ns_ = 0;
-  int64_t since_ns_ = 0;                    // start of the wait, or last warning
+  int64_t since_ns_ = 0;  // start of the wait, or last warning
   Phase looked_phase_ = Phase::kComputing;  // in Advance()
   int64_t look_again_ns_ = 0;               // in Advance(), at the latest
   bool left_ = false;

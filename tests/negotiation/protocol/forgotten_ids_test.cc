@@ -235,7 +235,8 @@ TEST(IdsOfANameTest, RequestsBeyondTheIdsOfANameStayAnnounced) {
       world.Run(Gradient("a", elements));
     }
   }
-  EXPECT_EQ(traffic.announced, 3 * 4) << "four requests have none of the sixteen ids";
+  EXPECT_EQ(traffic.announced, 3 * 4)
+      << "four requests have none of the sixteen ids";
   EXPECT_THAT(traffic.registered, IsEmpty());
 }
 

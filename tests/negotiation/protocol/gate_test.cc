@@ -100,7 +100,8 @@ TEST_F(WaitingLeavesTest, AreNotAwaited) {
   Deliver(root_, 0, first_, 1);
   EXPECT_TRUE(first_.gates.Arrive(1, 0));
   EXPECT_THAT(first_.gates.Passed(1), Optional(Eq(0u)));
-  EXPECT_THAT(first_.TakeTo(0), IsEmpty());  // it does not have to send anything
+  EXPECT_THAT(first_.TakeTo(0),
+              IsEmpty());  // it does not have to send anything
 }
 
 TEST_F(WaitingLeavesTest, AreAwaitedAgainAfterOneBucket) {

@@ -220,7 +220,8 @@ TEST(NegotiatorLivenessTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
   }
 }
 
-TEST(NegotiatorLivenessTest, RankThatCannotContinueBreaksTheWorldOnceOnEveryRank) {
+TEST(NegotiatorLivenessTest,
+     RankThatCannotContinueBreaksTheWorldOnceOnEveryRank) {
   SimWorld world({6}, SmallBatches());
   world.Submit(0, Gradient("x"));
   world.Abort(5, "its link is down");

@@ -71,7 +71,7 @@ TEST(NumberListsTest, MalformedIdsAreRefused) {
                                           {2},          // before 0
                                           {kHuge},      // far before 0
                                           {kHuge - 3},  // far after the last
-                                          {5, kHuge},   // a run that is too long
+                                          {5, kHuge},  // a run that is too long
                                           {uint64_t{0xffffffff} << 2 | 1, 0}}) {
     bool whole = true;
     EXPECT_THAT(ReadIds(FieldOf(numbers), &whole), IsEmpty());
