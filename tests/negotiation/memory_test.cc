@@ -123,7 +123,8 @@ TEST(NegotiationMemoryTest, RequestsOfOneNameTakeBoundedMemory) {
   EXPECT_LT(growth, kNothing);
 }
 
-TEST(NegotiationMemoryTest, SingleUseOperationsLeaveNothingWhileARankHasJoined) {
+TEST(NegotiationMemoryTest,
+     SingleUseOperationsLeaveNothingWhileARankHasJoined) {
   SimWorld world({3}, Forgetting(64));
   const int64_t growth = GrowthIn(
       world,

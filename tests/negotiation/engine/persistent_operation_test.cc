@@ -172,8 +172,7 @@ TEST(PersistentOperationTest, MemoryOfTheWrongSizeIsRefused) {
   EXPECT_TRUE(SubmitAndWait(world[0], persistent).ok());
 }
 
-TEST(PersistentOperationTest,
-     IsNotSubmittedTogetherWithAPendingOne) {
+TEST(PersistentOperationTest, IsNotSubmittedTogetherWithAPendingOne) {
   Values x(1, 1), y(1, 1), x1(1, 1), y1(1, 1);
   CoordinatedWorld world(2);
   const PersistentPtr first = world[0].MakePersistent(Sum("x", x)).value();
@@ -255,8 +254,7 @@ TEST(PersistentOperationTest, RequestCanChange) {
   });
 }
 
-TEST(PersistentOperationTest,
-     IsReducedEvenIfDestroyedWhilePending) {
+TEST(PersistentOperationTest, IsReducedEvenIfDestroyedWhilePending) {
   Values x0(1, 1), x1(1, 2);
   CoordinatedWorld world(2);
   PersistentPtr persistent = world[0].MakePersistent(Sum("x", x0)).value();
