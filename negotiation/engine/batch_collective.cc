@@ -158,7 +158,7 @@ absl::StatusOr<std::vector<PartitionedTensor>> TensorsOfRows(
   size_t count = 0;
   VisitTensors(batch, [&](const Operation&, size_t) { ++count; });
   const auto members = static_cast<size_t>(communicator.size());
-  // [member * count + tensor]
+  // Index: arriving[member * count + tensor].
   std::vector<int64_t> arriving(members * count);
   const std::vector<size_t> parts(members, count * sizeof(int64_t));
   if (gathers) {

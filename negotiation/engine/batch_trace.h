@@ -18,13 +18,13 @@ namespace hvdlite::negotiation {
 
 // Collects what happens while a bucket runs, and records it at the end:
 // - on a track for each tensor: NEGOTIATE_ALLREDUCE from its submission to the
-// bucket's start, then ALLREDUCE to the bucket's end;
+//   bucket's start, then ALLREDUCE to the bucket's end;
 // - on the bucket track: ALLREDUCE_BATCH and, inside it, WAIT_FOR_RANKS,
-// MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE (after the backend) and
-// MEMCPY_OUT_FUSION_BUFFER. Other measured phases (FusionPhase) are drawn after
-// the phase that they first followed. Phases alternate, because a bucket is
-// processed chunk by chunk. On this track each phase is drawn once, as long as
-// all its parts together;
+//   MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE (after the backend) and
+//   MEMCPY_OUT_FUSION_BUFFER. Other measured phases (FusionPhase) are drawn
+//   after the phase that they first followed. Phases alternate, because a
+//   bucket is processed chunk by chunk. On this track each phase is drawn once,
+//   as long as all its parts together;
 // - on the chunk track, if enabled: each part at its real time.
 // Costs nothing without a recorder. For the thread that holds the progress
 // lock.

@@ -30,10 +30,10 @@ namespace hvdlite::negotiation {
 // computes, or an application thread that blocks in Wait().
 //
 // All functions are thread-safe, except Shutdown, Close and cpu_time: one
-// thread calls these. Completions may outlive Close(); a persistent operation
-// that is submitted later fails.
+// thread calls these. Operations may outlive Close(); calls about them then
+// find the coordinator closed.
 //
-// An exception in the thread that holds the lock (as a rule, no memory) breaks
+// An exception in the thread that holds the lock (usually lack of memory) breaks
 // the world and is not passed on. Submit may throw; then nothing is submitted.
 //
 // Errors of operations: InvalidArgument if the ranks disagree about the
@@ -161,7 +161,7 @@ class Coordinator {
 
   const CoordinatorOptions options_;
   const CoordinatorEnvironment environment_;
-  // These two are made while there is memory.
+  // Both are made in advance, while there is memory.
   const absl::Status no_memory_;
   const absl::Status stuck_;
   std::atomic<bool> broken_{false};

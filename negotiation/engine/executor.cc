@@ -85,7 +85,7 @@ uint32_t Executor::Stage(const Decision& decision) {
     }
     return 0;
   } catch (const std::exception&) {  // no memory
-    // Without joining, the other ranks may depend on this one's data.
+    // If this rank has not joined, the others may have counted it as arrived.
     if (decision.tensors.front().token.has_value()) throw;
     return kGateError;
   }
@@ -168,7 +168,7 @@ void Executor::Abandon() {
   if (uses_memory) buffer_.Abandon();
 }
 
-// ---- Batches.
+// ---- Buckets.
 
 absl::Status Executor::RunBatch(const Decision& decision) {
   Batch batch = std::exchange(staged_, {});

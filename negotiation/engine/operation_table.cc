@@ -98,7 +98,7 @@ absl::Status OperationTable::CheckOpen(const Request& request) const {
   return absl::OkStatus();
 }
 
-// ---- In and out.
+// ---- Adding and removing operations.
 
 const std::shared_ptr<NameQueue>& OperationTable::QueueOf(
     const std::string& name) {

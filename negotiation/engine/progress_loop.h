@@ -25,19 +25,19 @@ class Rounds;
 // progress lock.
 //
 // - An application thread that waits for something (RunUntil) runs the protocol
-// until that is done. While nothing happens, it spins for `spin_while_waiting`,
-// then yields, then sleeps in ppoll on the loop's event and the channel's
-// descriptors. It keeps the lock.
+//   until that is done. While nothing happens, it spins for
+//   `spin_while_waiting`, then yields, then sleeps in ppoll on the loop's event
+//   and the channel's descriptors. It keeps the lock.
 // - Other application threads that wait sleep on a condition variable until the
-// lock is free, or the first thread has brought about what they wait for.
+//   lock is free, or the first thread has brought about what they wait for.
 // - The background thread runs the protocol while no thread waits. It sleeps in
-// the same ppoll without the lock, so that a waiting thread takes over without
-// waking it.
+//   the same ppoll without the lock, so that a waiting thread takes over
+//   without waking it.
 // - If application threads wait again and again, wake-ups of the background
-// thread are useless: the waiting threads do its work. Each wake-up costs both
-// threads, and the peers that ring, more than an operation takes. After a
-// useless wake-up it therefore sleeps 200 us at a time (naps) until a nap
-// passes in which no thread has waited.
+//   thread are useless: the waiting threads do its work. Each wake-up costs
+//   both threads, and the peers that ring, more than an operation takes. After
+//   a useless wake-up it therefore sleeps 200 us at a time (naps) until a nap
+//   passes in which no thread has waited.
 //
 // Wake() ends either ppoll. A thread that releases the lock wakes the
 // background thread if work is left.

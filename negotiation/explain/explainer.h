@@ -25,7 +25,6 @@ namespace hvdlite::internal {
 //
 // CPU time and bytes are those of the last one or two windows, or since the
 // last explanation. One thread at a time may call Explain, Look and Sample.
-// explanation. Explain, Look and Sample are for one thread at a time.
 class Explainer {
  public:
   // Explains the calling thread, which belongs to the application. `window`:

@@ -61,7 +61,7 @@ class StartWatch {
   int64_t looked_ns_ ABSL_GUARDED_BY(mutex_);
   absl::Duration waited_ ABSL_GUARDED_BY(mutex_);
   std::string stage_ ABSL_GUARDED_BY(mutex_) = "its beginning";
-  std::string awaited_ ABSL_GUARDED_BY(mutex_) = "nobody";
+  std::string awaited_ ABSL_GUARDED_BY(mutex_) = "no other rank";
   std::thread thread_;
 };
 

@@ -117,7 +117,7 @@ class Gates {
     uint64_t heard = 0;    // from these edges
     uint64_t told = 0;     // to these edges
     uint64_t counted = 0;  // heard, because they wait
-    uint32_t flags = 0;    // its own, and all that it has heard
+    uint32_t flags = 0;    // its own, and all received
   };
   struct Outgoing {
     int edge = 0;

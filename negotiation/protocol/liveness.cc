@@ -116,7 +116,7 @@ std::string Liveness::DescribeLateAtGate(absl::Duration waiting) const {
            : absl::StrCat("begin '", next.name,
                           "', which all ranks have submitted"),
       ", for ",
-      missing.empty() ? "the ranks that it relays to"
+      missing.empty() ? "the delivery of what it relays"
                       : absl::StrJoin(missing, ", "),
       ends ? ". They have left it because of an exception or because an "
              "optimizer was destroyed, but have not called "

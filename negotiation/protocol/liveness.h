@@ -38,17 +38,17 @@ enum class Phase {
 
 // The rules are in one table. In each phase:
 // - silent neighbours: neighbours in the tree that give no sign of life for
-// `Heartbeat::Options::interval` are pinged. After its `timeout` the world
-// ends; the error names rank and host.
+//   `Heartbeat::Options::interval` are pinged. After its `timeout` the world
+//   ends; the error names rank and host.
 // - missing ranks: after `stall_warning` the root asks all ranks. It reports
-// which have not done what is waited for, and what they did last and when.
-// After `stall_failure` the world ends.
+//   which have not done what is waited for, and what they did last and when.
+//   After `stall_failure` the world ends.
 // - late at the gate: after `stall_warning` this rank reports the neighbours
-// behind which ranks are missing. This is not an error: they may be in a long
-// reduction. But at the last gate the world ends after `stall_failure`.
+//   behind which ranks are missing. This is not an error: they may be in a long
+//   reduction. But at the last gate the world ends after `stall_failure`.
 // - must return: after `watchdog_seconds` without progress, another thread ends
-// all waits of this rank. This is the only phase in which a rank cannot handle
-// its messages.
+//   all waits of this rank. This is the only phase in which a rank cannot
+//   handle its messages.
 struct PhaseRule {
   Phase phase;
   const char* waits_for;

@@ -158,8 +158,8 @@ int64_t RowBytes(const TensorSpec& tensor);
 // together. All ranks submit an equal Request under the same name; otherwise
 // all get the same error.
 struct Request {
-  // The name is unique within one process set; two sets never use one name at
-  // the same time.
+  // The name belongs to one process set: two sets never use one name at the
+  // same time.
   std::string name;
   ProcessSetId process_set = 0;
   Collective collective = Collective::kAllreduce;

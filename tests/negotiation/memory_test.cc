@@ -174,7 +174,7 @@ TEST(NegotiationMemoryTest, FailuresLeaveNothing) {
 
 TEST(NegotiationMemoryTest, GroupThatIsNeverEmptyTakesBoundedMemory) {
   BatchPlanner planner(/*fusion_threshold_bytes=*/64, /*min_batch_bytes=*/64);
-  const Request request = Sum("of one batch");
+  const Request request = Sum("of one bucket");
   TensorSlot slot;
   slot.present = true;
   planner.Add(slot, request, /*with_root=*/true);

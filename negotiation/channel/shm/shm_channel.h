@@ -36,7 +36,6 @@ struct ShmChannelOptions {
 // messages of that rank, and then nullopt. So a receiver that shuts down
 // because of those messages does not see the error. The channel still carries
 // messages between the other ranks.
-// between the other ranks.
 absl::StatusOr<std::unique_ptr<ControlChannel>> CreateShmChannel(
     collective::Communicator& node, const ShmChannelOptions& options = {});
 

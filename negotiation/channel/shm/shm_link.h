@@ -62,8 +62,8 @@ class CellRing {
   // They are apart from the cells: some processors have cache lines of 256
   // bytes.
   struct Gauge {
-    std::atomic<uint64_t> taken;         // cells, by the reader
-    std::atomic<uint32_t> writer_waits;  // for the reader to take some
+    std::atomic<uint64_t> taken;         // cells taken by the reader
+    std::atomic<uint32_t> writer_waits;  // the writer waits for room
     std::byte unused[256 - 16];
   };
   static_assert(sizeof(Cell) == 64 && sizeof(Gauge) == 256);

@@ -28,10 +28,10 @@ std::string NameOf(const WorldShape& shape);  // "4Ranks2PerHostArity8"
 // Each rank is a real Negotiator, with the actions of a coordinator. The caller
 // chooses which rank acts next:
 //
-// in turn       Settle()
-// at random     Step(random), Settle(random)
-// exhaustively  Explorer: all orders within a bound, and one fault
-// damaged       negotiator_fuzz: messages are changed, repeated and made up
+//   in turn       Settle()
+//   at random     Step(random), Settle(random)
+//   exhaustively  Explorer: all orders within a bound, and one fault
+//   damaged       negotiator_fuzz: messages are changed, repeated and made up
 //
 // The path of an operation: Submit() passes it to the rank's Negotiator, and
 // puts the resulting messages on links, as bytes. Deliver() passes the first
@@ -42,7 +42,6 @@ std::string NameOf(const WorldShape& shape);  // "4Ranks2PerHostArity8"
 // Time stands still unless it is advanced. A forbidden event throws a
 // Violation: a refused message, an operation that ends twice, or a bucket that
 // differs among its ranks.
-// not the same on all its ranks.
 class SimWorld {
  public:
   using Decision = negotiation::Decision;
