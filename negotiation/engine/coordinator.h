@@ -33,8 +33,9 @@ namespace hvdlite::negotiation {
 // thread calls these. Operations may outlive Close(); calls about them then
 // find the coordinator closed.
 //
-// An exception in the thread that holds the lock (usually lack of memory) breaks
-// the world and is not passed on. Submit may throw; then nothing is submitted.
+// An exception in the thread that holds the lock (usually lack of memory)
+// breaks the world and is not passed on. Submit may throw; then nothing is
+// submitted.
 //
 // Errors of operations: InvalidArgument if the ranks disagree about the
 // operation, one of them refuses it, or it needs a rank that has joined; the
