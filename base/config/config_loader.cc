@@ -64,14 +64,14 @@ absl::Status CheckChoice(const Option& option, const std::string& value) {
     if (choice == value) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", value, "' is none of ", option.choices));
+      absl::StrCat("'", value, "' is not one of ", option.choices));
 }
 
 absl::Status CheckCpu(const std::string& value) {
   if (value == "auto" || value == "none") return absl::OkStatus();
   if (base::ParseInteger(value, 0, kMaxCpu).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", value, "' is none of auto, none and the number of a CPU"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", value, "' is not auto, none or the number of a CPU"));
 }
 
 std::string& StringOf(const Option& option, Config& config) {
@@ -238,7 +238,7 @@ absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text) {
        !absl::SimpleAtoi(ends.back(), &steps.second)) ||
       steps.first < 1 || steps.second < steps.first) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", text, "' are no steps, such as 100-110, 100- or 100"));
+        "'", text, "' is not a range of steps, such as 100-110, 100- or 100"));
   }
   return steps;
 }
@@ -275,8 +275,8 @@ absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes) {
     if (!absl::SimpleAtoi(word, &node_size) || node_size < 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("virtual nodes '", sizes, "': '", word,
-                       "' is no number of ranks; sizes of nodes are expected, "
-                       "such as 2,1"));
+                       "' is not a number of ranks; sizes of nodes are "
+                       "expected, such as 2,1"));
     }
     node_sizes.push_back(node_size);
   }

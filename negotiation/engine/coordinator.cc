@@ -66,7 +66,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options,
       stuck_(absl::UnavailableError(
           absl::StrCat(NameOfRank(environment_.topology),
                        " has not come back from a call of the data plane, and "
-                       "has no memory left to say more"))),
+                       "has no memory left for more details"))),
       operations_(environment_.topology.rank, environment_.topology.size,
                   options_.config.min_batch_bytes, environment_.clock),
       loop_(options_, environment_, operations_,

@@ -60,7 +60,7 @@ class StartWatch {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t looked_ns_ ABSL_GUARDED_BY(mutex_);
   absl::Duration waited_ ABSL_GUARDED_BY(mutex_);
-  std::string stage_ ABSL_GUARDED_BY(mutex_) = "its beginning";
+  std::string stage_ ABSL_GUARDED_BY(mutex_) = "its first stage";
   std::string awaited_ ABSL_GUARDED_BY(mutex_) = "no other rank";
   std::thread thread_;
 };

@@ -56,8 +56,7 @@ std::optional<std::string> ObstacleByJoin(const Request& request,
     if (!membership.has_joined(request.root_rank)) return std::nullopt;
     return absl::StrCat(operation, " of '", request.name, "': its root, rank ",
                         request.root_rank, ", has joined and has no data; ",
-                        operation,
-                        " from a rank that has not, or before join()");
+                        operation, " from another rank, or before join()");
   }
   const std::vector<int> joined = membership.JoinedMembers(request.process_set);
   if (joined.empty()) return std::nullopt;
