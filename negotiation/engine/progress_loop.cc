@@ -198,8 +198,8 @@ void ProgressLoop::DriveUntil(absl::FunctionRef<bool()> done,
 
 // Wakes the background thread if it would sleep too long. While it sleeps, it
 // does not know what was taken in or executed here. The channel wakes it only
-// if armed again; submissions wake it only if it knows that a thread waits for
-// them; and the data plane may have to be pushed on. While it naps, it looks
+// if armed again. Submissions wake it only if it knows that a thread waits for
+// them. And the data plane may have to be pushed on. While it naps, it looks
 // itself.
 void ProgressLoop::HandBack(bool done) {
   const bool armed = naps_ || broken() || rounds_->Arm();

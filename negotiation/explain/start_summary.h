@@ -31,10 +31,9 @@ absl::StatusOr<std::vector<ProcessFacts>> ExchangeFacts(
     collective::Communicator& communicator, const ProcessFacts& own,
     bool wanted);
 
-// Returns a warning, with the remedy, if `ranks` ranks of a host with `threads`
-// threads each share too few CPUs, so that threads wait for each other;
-// otherwise "". `cpus`: how many CPUs all of them, and no other ranks, may use;
-// 0: not known.
+// Returns a warning, with the remedy, if ranks of a host share too few CPUs, so
+// that their threads wait for each other; otherwise "". There are `ranks` ranks
+// with `threads` threads each. They alone may use `cpus` CPUs; 0: not known.
 std::string DescribeThreadsThatWait(int threads, int cpus, int ranks);
 
 struct StartFacts {

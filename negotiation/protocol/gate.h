@@ -24,20 +24,20 @@ inline constexpr int kGateFlagBits = 4;
 // barrier. No member begins before all have entered the gate. No rank spins
 // while it waits for a straggler, and waiting ranks still handle messages.
 //
-// The rule works along the edges of the tree. A rank tells a neighbour "all
-// members on my side are here" when two conditions hold: it is there itself (if
-// it is a member), and all its other neighbours with members behind them have
-// told it the same. A member passes when all its neighbours have told it. So
-// two small messages cross each edge between members, one in each direction.
-// The news of the last arrival takes the shortest way to all ranks. Ranks
-// between members that are not members relay.
+// The rule works along the edges of the tree. A rank sends "all members on my
+// side are here" to a neighbour under two conditions. It is there itself, if it
+// is a member. And all its other neighbours with members behind them have sent
+// the same. A member passes when all its neighbours have sent it. So two small
+// messages cross each edge between members, one in each direction. The news of
+// the last arrival takes the shortest way to all ranks. Ranks between members
+// that are not members relay.
 //
 // A leaf of the tree that only waits for a result adds this to its report
 // (OnReport). Its parent then counts it as arrived if the next decision that
-// concerns it is a reduction or a barrier, and tells it so. The gate then needs
+// concerns it is a reduction or a barrier, and informs it. The gate then needs
 // only one message, which is sent along with the decision. If there is only one
-// node, a leaf that has nothing left to do reports the same: a rank that waits
-// for it in shared memory still learns of the world's end.
+// node, a leaf that has nothing left to do reports the same. There, a rank that
+// waits for it in shared memory still learns of the world's end.
 //
 // Why there is no deadlock: among the open gates, take the one with the lowest
 // number. Its members have finished everything before it. A relay does not
@@ -45,11 +45,13 @@ inline constexpr int kGateFlagBits = 4;
 // begins to block before its neighbours have received all that it has sent
 // about gates so far. So every rank on the way handles its messages, or is in
 // the call of an earlier decision. All members of that decision have arrived,
-// or will: the call ends. (A weaker rule, to relay only what is half done,
-// would not be enough: a relay in a call may wait for a member that waits for
-// the relay at an earlier gate. A stronger rule, to have everything delivered
-// first, would be too strong: a rank in the call already does not receive what
-// was sent after the news that let it in.)
+// or will: the call ends.
+//
+// Two other rules do not work. A relay could stay out only for gates that it
+// has received news about. But inside a call, it may then wait for a member
+// that waits for the relay at an earlier gate. Or everything could be delivered
+// before a rank blocks. But a rank that is in the call already does not receive
+// what was sent after the news that let it in.
 //
 // One rank's part in all gates that concern it. There is no I/O, thread or
 // clock.

@@ -45,12 +45,12 @@ class Membership {
   // Those of `ranks` that are members and have not joined.
   RankRuns Remaining(ProcessSetId id, const RankRuns& ranks) const;
 
-  // The edges of the tree, as seen from this rank, with members behind them,
-  // joined or not. Bit 0 is the parent's; bits 1, 2, ... are the children's. 0
-  // for a set that does not exist.
+  // The edges of this rank in the tree that have members behind them, joined or
+  // not. Bit 0 is the parent's; bits 1, 2, ... are the children's. The result
+  // is 0 for a set that does not exist.
   uint64_t EdgesOf(ProcessSetId id) const;
 
-  // The sources from which readiness has to come: bits of those with members of
+  // The sources from which readiness has to come, as bits: they have members of
   // the set that have not joined. 0 for a set that does not exist.
   uint64_t SourcesOf(ProcessSetId id) const;
 

@@ -35,14 +35,14 @@ namespace hvdlite::negotiation {
 // ranks of its subtree have submitted it. The root plans buckets
 // (DecisionMaker) and numbers every decision; decisions go down the tree. A
 // request is announced in full the first two times, and by a small id from then
-// on; requests that are used only once would fill the tables of long runs. A
-// name has several ids if different requests use it in turn. A decision forgets
-// ids that have not been used for a while; they are used again once every rank
-// has heard of it.
+// on. (Ids for requests that are used once would fill the tables of long runs.)
+// A name has several ids if different requests use it in turn. A decision
+// forgets ids that have not been used for a while. They are used again once
+// every rank knows the decision.
 //
-// A rank holds reports back until they are worth a bucket. A rank that learns
-// that a thread waits for an operation asks those children that are not ready
-// for the reports that they hold back, and so on down the tree.
+// A rank holds reports back until they are worth a bucket. If a rank learns
+// that a thread waits for an operation, it asks the children that are not ready
+// for their reports. They ask their children, and so on.
 //
 // Operations of a process set wait only for its members; ranks outside of it
 // pass their readiness on. A rank that has joined has no pending operation and
@@ -304,8 +304,8 @@ class Negotiator {
   int64_t now_ns_ = 0;
   Membership membership_;
   TensorTable table_;
-  // Which decisions have forgotten which ids, as long as ranks below may not
-  // know; and for each child, the last such decision that all ranks behind it
+  // The ids that decisions have forgotten, as long as some rank below may not
+  // know. And for each child, the last such decision that all ranks behind it
   // know.
   struct Forgotten {
     uint64_t number = 0;

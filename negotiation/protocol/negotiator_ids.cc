@@ -4,11 +4,11 @@
 // rank forgets it at the same point, and no later decision uses it. Reports
 // cross decisions: a rank may have reported by the id, or collected a part of
 // an instance by it, before it knew. So the id is still understood, and what
-// has arrived or arrives by it is treated like a full announcement. A rank
-// reports that it does not use the id any more (Report::forgotten) once all
-// ranks below have reported this; on each link, this comes after the last use.
-// Then the rank frees the id. The root may give it to another request once it
-// has heard this from all ranks.
+// has arrived or arrives by it is treated like a full announcement. Once all
+// ranks below have reported that they do not use the id any more, a rank
+// reports the same (Report::forgotten) and frees the id. On each link this
+// comes after the last use. The root may give the id to another request once it
+// has heard from all ranks.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -49,9 +49,9 @@ struct Explanation {
 //   read and wrote more than 1 MiB per 10 s            |
 //   sleeps, or nothing is known of it                  | stuck
 //
-// A rank that waits for a stuck rank gives up in the end. A rank that waits for
-// a computing rank does not; nor for a waiting one, as long as a rank that this
-// one may wait for is computing.
+// A rank that waits for a stuck rank ends the world after a time. It keeps
+// waiting for a computing rank. It also keeps waiting for a waiting rank, as
+// long as that one may be waiting for a rank that computes.
 enum class Standing { kStuck, kComputing, kWaiting };
 Standing StandingOf(const ProcessLook& look);
 

@@ -64,8 +64,8 @@ struct TreePosition {
   std::vector<Child> children;
 };
 
-// A rank reports to a rank of its own host if it can: the ranks of a host form
-// a tree below the lowest of them, and the leaders of all hosts form a tree
+// A rank reports to a rank of its own host if possible. The ranks of a host
+// form a tree below the lowest of them. The leaders of all hosts form a tree
 // below rank 0. A rank has at most 2 * `arity` children; `arity` is 1 to
 // kMaxTreeArity. The time is proportional to the rank's subtree.
 TreePosition PlaceInTree(int rank, int arity, const WorldLayout& layout);

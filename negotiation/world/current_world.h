@@ -44,9 +44,9 @@ void LeaveAtFinalize();
 // Closes the process's world, which is broken, and starts another one of the
 // remaining ranks. The configuration is the same, but the timeline gets a file
 // of its own. Collective over the remaining ranks. Errors: FailedPrecondition
-// if this is not possible, too few ranks are left (base::kMinRanksVariable), or
-// it has happened several times without the loss of a rank; otherwise those of
-// StartCurrentWorld.
+// if this is not possible, if too few ranks are left (base::kMinRanksVariable),
+// or if it has happened several times without the loss of a rank. Otherwise the
+// errors of StartCurrentWorld.
 absl::Status ReplaceBrokenWorld();
 // How often a world was replaced.
 int ReplacedWorlds();

@@ -114,21 +114,20 @@ TEST(ConfigTest, BadValueNamesVariableValueAndWhatIsAccepted) {
     std::string variable;
     std::vector<std::string> values;
     std::string accepted;
-  } rows[] = {
-      {"HVDLITE_BACKEND", {"gloo"}, "auto, mpi, single"},
-      {"HVDLITE_CHUNK_BYTES", {"much"}, "64M"},
-      {"HVDLITE_CHUNK_BYTES", {"1"}, "64 to"},
-      {"HVDLITE_TREE_ARITY", {"0", "32"}, "1 to 31"},
-      {"HVDLITE_TIMELINE_STEPS",
-       {"0", "-5", "5-4", "1-2-3", "a", "1-b", "-", "1.5"},
-       "such as 100-110"},
-      {"HVDLITE_VIRTUAL_NODES",
-       {"two", "2,two", "2,", "0", "-1", "1;2", "2,,1"},
-       "is not a number of ranks"},
-      {"HVDLITE_COORDINATOR_CORE",
-       {"", "-1", "last", "1,2", "65536"},
-       "is not auto, none or the number of a CPU"},
-      {"HVDLITE_STRICT", {"perhaps"}, ""}};
+  } rows[] = {{"HVDLITE_BACKEND", {"gloo"}, "auto, mpi, single"},
+              {"HVDLITE_CHUNK_BYTES", {"much"}, "64M"},
+              {"HVDLITE_CHUNK_BYTES", {"1"}, "64 to"},
+              {"HVDLITE_TREE_ARITY", {"0", "32"}, "1 to 31"},
+              {"HVDLITE_TIMELINE_STEPS",
+               {"0", "-5", "5-4", "1-2-3", "a", "1-b", "-", "1.5"},
+               "such as 100-110"},
+              {"HVDLITE_VIRTUAL_NODES",
+               {"two", "2,two", "2,", "0", "-1", "1;2", "2,,1"},
+               "is not a number of ranks"},
+              {"HVDLITE_COORDINATOR_CORE",
+               {"", "-1", "last", "1,2", "65536"},
+               "is not auto, none or the number of a CPU"},
+              {"HVDLITE_STRICT", {"perhaps"}, ""}};
   for (const auto& [variable, values, accepted] : rows) {
     for (const std::string& value : values) {
       EXPECT_THAT(

@@ -1,5 +1,5 @@
 // The requirements for every ControlChannel. All ranks of a world run each
-// check, each with its own channel, which reaches all others: if a channel
+// check, each with its own channel. The channel reaches all other ranks; if it
 // connects only neighbours, all ranks are neighbours. kControlChannelChecks
 // lists the checks.
 #pragma once
