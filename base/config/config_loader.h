@@ -19,7 +19,7 @@ namespace hvdlite {
 absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
 
 // Checks values that a program may have assigned. InvalidArgument names the
-// option, its value and what is accepted.
+// option, its value and the accepted values.
 absl::Status ValidateConfig(const Config& config);
 
 // The same configuration with absolute paths.
@@ -58,7 +58,7 @@ struct ConfigOption {
 // All options, in the order of ConfigValues().
 std::vector<ConfigOption> ConfigOptions();
 
-// Config::describe().
+// Implements Config::describe().
 std::string DescribeConfig(const Config& config);
 
 }  // namespace hvdlite

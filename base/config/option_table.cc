@@ -49,7 +49,7 @@ absl::Span<const Option> Options() {
        .kind = Kind::kChoice,
        .choices = "debug, info, warning, error, off",
        .same_on_all_ranks = false,
-       .help = "least severe level that is logged"},
+       .help = "lowest level that is logged"},
       {.name = "stall_warning_seconds",
        .field = &Config::stall_warning_seconds,
        .kind = Kind::kSeconds,
@@ -63,8 +63,8 @@ absl::Span<const Option> Options() {
       {.name = "watchdog_seconds",
        .field = &Config::watchdog_seconds,
        .kind = Kind::kSeconds,
-       .help = "longest call of the data plane before the world is aborted; 0: "
-               "no limit"},
+       .help = "abort the world when a reduction has made no progress for this "
+               "long; 0: never"},
       {.name = "start_timeout_seconds",
        .field = &Config::start_timeout_seconds,
        .kind = Kind::kSeconds,

@@ -44,7 +44,7 @@ struct Option {
   const char* help;
 };
 
-// In the order of config.h.
+// All options, in the order of config.h.
 absl::Span<const Option> Options();
 
 }  // namespace hvdlite

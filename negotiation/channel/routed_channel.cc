@@ -17,11 +17,12 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// How long one of two channels is flushed before the other one gets its turn.
+// Maximum time for flushing one of the two channels before the other one's
+// turn.
 constexpr absl::Duration kFlushSlice = absl::Milliseconds(1);
 
-// Of the messages of one of two channels: the numbers, among those of both, of
-// the ones that it may not have delivered, and how many there were before.
+// The messages sent on one of the two channels: the numbers, counted over both,
+// of those that may be undelivered, and how many were delivered before.
 struct Undelivered {
   std::deque<uint64_t> numbers;
   uint64_t before = 0;
@@ -51,11 +52,11 @@ class RoutedChannel final : public ControlChannel {
   const std::shared_ptr<const WorldLayout> layout_;
   const std::unique_ptr<ControlChannel> node_;
   const std::unique_ptr<ControlChannel> world_;
-  std::vector<ControlChannel*> routes_;   // those of the two that are needed
+  std::vector<ControlChannel*> routes_;   // the needed ones of the two
   std::vector<Undelivered> undelivered_;  // by route
   std::string name_;
   uint64_t sent_ = 0;
-  size_t next_route_ = 0;  // whose turn it is to be received from
+  size_t next_route_ = 0;  // the next to receive from
 };
 
 RoutedChannel::RoutedChannel(int rank,
@@ -140,8 +141,8 @@ uint64_t RoutedChannel::delivered() {
 
 absl::Status RoutedChannel::Flush(absl::Duration timeout) {
   if (routes_.size() == 1) return routes_[0]->Flush(timeout);
-  // By turns: what one has to send may be taken in only once another rank, for
-  // which this one is needed, is through with the other.
+  // The channels take turns: another rank may be busy with one of them, and
+  // needs this rank there before it receives from the other.
   const absl::Time deadline = absl::Now() + timeout;
   while (true) {
     const absl::Duration left = deadline - absl::Now();

@@ -1,4 +1,4 @@
-// The control channel of a world of one rank, which has nobody to talk to.
+// The control channel of a world of one rank.
 #include <sys/eventfd.h>
 
 #include <memory>
@@ -35,7 +35,7 @@ class SingleRankChannel final : public ControlChannel {
   }
 
  private:
-  // Without any, the channel would have to be polled.
+  // Without a descriptor the channel would have to be polled.
   const base::Descriptor never_readable_;
 };
 
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateSingleRankChannel() {
   base::Descriptor descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!descriptor.valid()) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "no descriptor for the control channel: ",
+        "control channel: cannot create a descriptor: ",
         std::generic_category().message(errno), "; see ulimit -n"));
   }
   return std::make_unique<SingleRankChannel>(std::move(descriptor));

@@ -1,4 +1,4 @@
-// A control channel that looks around from time to time.
+// A control channel with a periodic check.
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ class WatchedChannel final : public ControlChannel {
     HVDLITE_RETURN_IF_ERROR(broken_);
     uint64_t periods = 0;
     if (read(timer_.get(), &periods, sizeof(periods)) == sizeof(periods)) {
-      // What is on its way may tell more.
+      // A message that has arrived may explain more than the check.
       absl::StatusOr<std::optional<ControlMessage>> received =
           inner_->TryReceive();
       if (!received.ok() || received->has_value()) return received;
@@ -84,8 +84,8 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateWatchedChannel(
   const timespec every = absl::ToTimespec(period);
   const itimerspec times = {.it_interval = every, .it_value = every};
   if (!timer.valid() || timerfd_settime(timer.get(), 0, &times, nullptr) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("control channel: there is no timer: ", strerror(errno)));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "control channel: cannot create a timer: ", strerror(errno)));
   }
   return std::make_unique<WatchedChannel>(std::move(inner), std::move(look),
                                           std::move(timer));

@@ -24,18 +24,18 @@ collective::Reduction ReductionOf(const Request& request,
 using collective::FusedTensor;
 using collective::PartitionedTensor;
 
-// Those of one data type can be reduced together.
+// Tensors of one data type, which can be reduced together.
 template <typename Tensor>
 struct OfType {
   collective::DataType dtype;
   absl::InlinedVector<Tensor, 4> tensors;
 };
 
-// There is one type, as a rule.
+// Usually there is one type.
 template <typename Tensor>
 using ByDataType = absl::InlinedVector<OfType<Tensor>, 1>;
 
-// As BytesIn of the batch.
+// Like BytesIn for a bucket.
 int64_t BytesIn(absl::Span<const FusedTensor> tensors) {
   int64_t bytes = 0;
   for (const FusedTensor& tensor : tensors) {
@@ -52,7 +52,7 @@ int64_t BytesIn(absl::Span<const PartitionedTensor> tensors) {
   return bytes;
 }
 
-// The entry of `dtype`, made if there is none.
+// Returns the entry of `dtype`; makes it if there is none.
 template <typename Tensor>
 OfType<Tensor>& Find(ByDataType<Tensor>& all, collective::DataType dtype) {
   for (OfType<Tensor>& entry : all) {
@@ -89,7 +89,7 @@ std::vector<size_t> BytesOf(absl::Span<const int64_t> rows,
   return bytes;
 }
 
-// Has the operation allocate its outputs for `rows`, and adds its tensors with
+// Lets the operation allocate its outputs for `rows`, and adds its tensors with
 // the given partitions of the inputs (or none).
 absl::Status Allocate(const Operation& operation, const RowsByMember& rows,
                       absl::Span<const int64_t> input_rows,
@@ -114,7 +114,7 @@ absl::Span<std::byte> Bytes(std::vector<int64_t>& values) {
           values.size() * sizeof(int64_t)};
 }
 
-// All tensors of the batch by data type, each in the batch's order.
+// Returns all tensors of the bucket by data type, each in the bucket's order.
 ByDataType<FusedTensor> ByType(const Batch& batch) {
   ByDataType<FusedTensor> all;
   VisitTensors(batch, [&](const Operation& operation, size_t i) {
@@ -132,7 +132,7 @@ std::vector<FusedTensor> AllTensors(const Batch& batch) {
   return all;
 }
 
-// Those of a reducescatter over `members` ranks.
+// Like ByType, for a reducescatter over `members` ranks.
 ByDataType<PartitionedTensor> ScatteredByType(const Batch& batch, int members) {
   ByDataType<PartitionedTensor> all;
   VisitTensors(batch, [&](const Operation& operation, size_t i) {
@@ -148,9 +148,9 @@ ByDataType<PartitionedTensor> ScatteredByType(const Batch& batch, int members) {
   return all;
 }
 
-// Those of an allgather or alltoall: tells the other ranks how many rows go
-// where, and has the operations allocate what comes. Collective. Errors: the
-// communicator's; of an allocation.
+// Like ByType, for an allgather or alltoall. Informs the other ranks how many
+// rows each gets, and lets the operations allocate their outputs. Collective.
+// Errors of the communicator or of an allocation.
 absl::StatusOr<std::vector<PartitionedTensor>> TensorsOfRows(
     collective::Communicator& communicator, const Batch& batch) {
   const bool gathers =
@@ -158,7 +158,7 @@ absl::StatusOr<std::vector<PartitionedTensor>> TensorsOfRows(
   size_t count = 0;
   VisitTensors(batch, [&](const Operation&, size_t) { ++count; });
   const auto members = static_cast<size_t>(communicator.size());
-  // [member * count + tensor]
+  // Index: arriving[member * count + tensor].
   std::vector<int64_t> arriving(members * count);
   const std::vector<size_t> parts(members, count * sizeof(int64_t));
   if (gathers) {
@@ -256,8 +256,8 @@ absl::Status RunCollective(const Batch& batch, const BatchSetting& setting,
     case Collective::kJoin:
       break;
   }
-  return absl::InternalError(
-      absl::StrCat("a batch of ", NameOf(request.collective)));
+  return absl::InternalError(absl::StrCat("a bucket of operations of kind ",
+                                          NameOf(request.collective)));
 }
 
 }  // namespace hvdlite::negotiation

@@ -1,4 +1,4 @@
-// RunCollective: carries a batch of operations through the data plane.
+// RunCollective carries a bucket of operations through the data plane.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace hvdlite::negotiation {
 
-// The operations of a batch, in one order on all ranks; of one process set that
-// this rank is in, and alike but for names and tensors.
+// The operations of a bucket, in the same order on all ranks. They belong to
+// one process set of this rank, and differ only in names and tensors.
 using Batch = std::vector<SubmittedPtr>;
 
-// Of the tensors that this rank hands in.
+// The size of the tensors that this rank contributes.
 int64_t BytesIn(const Batch& batch);
 
-// How far a batch is, which may take several calls of the data plane.
+// The progress of a bucket, which may take several calls of the data plane.
 struct BatchProgress {
   int64_t bytes = 0;       // moved by the calls that have returned
-  int64_t call_bytes = 0;  // that the one that is running moves in all
-  double share = 0;        // of those
+  int64_t call_bytes = 0;  // moved in all by the running call
+  double share = 0;        // of call_bytes, so far
 
   int64_t moved() const {
     return bytes +
@@ -32,13 +32,14 @@ struct BatchProgress {
 struct BatchSetting {
   collective::FusionResources resources;  // with the process set's communicator
   const collective::FusionHooks& hooks;
-  int root = 0;     // of a broadcast, within the process set
-  int divisor = 1;  // of an average
+  int root = 0;     // for a broadcast; within the process set
+  int divisor = 1;  // for an average
 };
 
-// Reduces, sends or gathers the tensors of each data type together; outputs of
-// an allgather or alltoall are allocated on the way. Returns the first error,
-// of the data plane or of an allocation, after which outputs are unspecified.
+// Reduces, sends or gathers the tensors of each data type together, and
+// allocates the outputs of an allgather or alltoall in between. Returns the
+// first error of the data plane or of an allocation; then outputs are
+// unspecified.
 absl::Status RunCollective(const Batch& batch, const BatchSetting& setting,
                            BatchProgress& done);
 

@@ -62,7 +62,7 @@ void BatchTrace::Record(const Decision& decision,
     const Request& request = pending.operation.request;
     const int64_t bytes = pending.operation.bytes();
     batch_bytes += bytes;
-    if (pending.lane == 0) continue;  // not recorded, or joined
+    if (pending.lane == 0) continue;  // not recorded, or this rank has joined
     recorder_->Record({absl::StrCat("NEGOTIATE_", collective),
                        pending.lane,
                        pending.submitted_ns,

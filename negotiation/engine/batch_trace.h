@@ -1,4 +1,4 @@
-// BatchTrace: a batch as events of the timeline.
+// BatchTrace records a bucket as events of the timeline.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,18 @@
 
 namespace hvdlite::negotiation {
 
-// Collects what happens while a batch runs and records it at the end:
-// - for each tensor, on its own lane: NEGOTIATE_ALLREDUCE from its submission
-//   to the batch's start, then ALLREDUCE to the batch's end;
-// - on the batch lane: ALLREDUCE_BATCH and inside it WAIT_FOR_RANKS,
-//   MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE (after the backend), and
-//   MEMCPY_OUT_FUSION_BUFFER, and whatever else is measured (FusionPhase), each
-//   after the phase that it first followed. A batch is worked through chunk by
-//   chunk, so that its phases alternate; on this lane each is drawn once, as
-//   long as its parts together;
-// - on the chunk lane, where wanted: each part where it really was.
-// Costs nothing without a recorder. For whoever holds the progress lock.
+// Collects what happens while a bucket runs, and records it at the end:
+// - on a track for each tensor: NEGOTIATE_ALLREDUCE from its submission to the
+//   bucket's start, then ALLREDUCE to the bucket's end;
+// - on the bucket track: ALLREDUCE_BATCH and, inside it, WAIT_FOR_RANKS,
+//   MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE (after the backend) and
+//   MEMCPY_OUT_FUSION_BUFFER. Other measured phases (FusionPhase) are drawn
+//   after the phase that they first followed. Phases alternate, because a
+//   bucket is processed chunk by chunk. On this track each phase is drawn once,
+//   as long as all its parts together;
+// - on the chunk track, if enabled: each part at its real time.
+// Costs nothing without a recorder. For the thread that holds the progress
+// lock.
 class BatchTrace {
  public:
   BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
@@ -55,15 +56,15 @@ class BatchTrace {
   const std::shared_ptr<timeline::TraceRecorder> recorder_;
   const bool trace_chunks_;
   const std::string backend_;
-  std::string algorithm_;  // empty: not told
+  std::string algorithm_;  // empty: not reported
   const int64_t start_ns_;
   int64_t gate_passed_ns_;
-  // In the order in which they are drawn. More than these are rare.
+  // In the order in which they are drawn. There are rarely more than these.
   absl::InlinedVector<PhaseTotal, 6> phases_ = {
       {collective::FusionPhase::kPack},
       {collective::FusionPhase::kCommunicate},
       {collective::FusionPhase::kUnpack}};
-  size_t last_phase_ = 0;  // the index of the one that was over last
+  size_t last_phase_ = 0;  // index of the phase that ended last
   int64_t chunks_ = 0;
   struct Chunk {
     collective::FusionPhase phase;

@@ -14,7 +14,7 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// How long a shutdown whose time is up waits for a batch to end.
+// How long a shutdown whose timeout has passed waits for a bucket to end.
 constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
 
 // "rank 3 (host)".
@@ -29,11 +29,11 @@ absl::Status ClosedError() {
 
 }  // namespace
 
-// While it lives, Close() does not end anything.
+// Close() waits while an object of this class exists.
 class Coordinator::Use {
  public:
-  // Close() first sets `closed_`, then looks at `users_`; here it is the other
-  // way round.
+  // Close() sets `closed_` first and then reads `users_`. Here the order is
+  // reversed.
   explicit Use(Coordinator& coordinator) : coordinator_(coordinator) {
     coordinator_.users_.fetch_add(1);
     open_ = !coordinator_.closed_.load();
@@ -61,12 +61,12 @@ Coordinator::Coordinator(const CoordinatorOptions& options,
       environment_(std::move(environment)),
       no_memory_(absl::UnavailableError(absl::StrCat(
           NameOfRank(environment_.topology),
-          " has no memory left to coordinate with the other ranks; give its "
-          "process more, or run fewer ranks on its host"))),
+          " has no memory left to take part in the negotiation; give its "
+          "process more memory, or run fewer ranks on its host"))),
       stuck_(absl::UnavailableError(
           absl::StrCat(NameOfRank(environment_.topology),
                        " has not come back from a call of the data plane, and "
-                       "has no memory left to say more"))),
+                       "has no memory left for more details"))),
       operations_(environment_.topology.rank, environment_.topology.size,
                   options_.config.min_batch_bytes, environment_.clock),
       loop_(options_, environment_, operations_,
@@ -92,7 +92,7 @@ void Coordinator::Break(const absl::Status& status) noexcept {
   }
   broken_ = true;
   base::ContainExceptions([&] {
-    // What follows from this rank's end must not look like its cause.
+    // Errors that follow from this rank's end must not look like its cause.
     const std::optional<std::string> left = operations_.left_because();
     environment_.logger.Error(
         left.has_value() ? absl::StrCat(why.message(), " (after: ", *left, ")")
@@ -167,7 +167,7 @@ absl::StatusOr<collective::TensorMemory> Coordinator::AllocateTensors(
 
 absl::Status Coordinator::Wait(const Completion& completion) {
   WaitFor(completion, absl::InfiniteDuration());
-  // A world that breaks completes everything, a moment after waits have ended.
+  // A world that breaks completes all operations shortly after the waits end.
   while (!completion.done()) sched_yield();
   return completion.status();
 }
@@ -200,8 +200,8 @@ absl::Status Coordinator::Shutdown(const std::string& reason,
     const absl::Status late = absl::DeadlineExceededError(
         absl::StrCat("shutdown: not all ranks have called shutdown() within ",
                      absl::FormatDuration(timeout)));
-    // The others may count on this rank. Who still coordinates is inside the
-    // data plane, and may stay there.
+    // The others may depend on this rank. A thread that still holds the
+    // progress lock is inside the data plane, and may stay there.
     if (!loop_.Abort(late, kPatienceAtShutdown)) {
       interrupted_ = true;
       Break(late);
@@ -209,7 +209,7 @@ absl::Status Coordinator::Shutdown(const std::string& reason,
   }
   loop_.Stop(/*joins=*/!interrupted_);
   if (loop_.shut_down()) return absl::OkStatus();
-  // Not world_status(), which tells of the rank that was the first to leave.
+  // world_status() is not used: it names the rank that left first.
   base::MutexLock lock(&mutex_);
   return over ? why_broken_
               : absl::DeadlineExceededError(why_broken_.message());

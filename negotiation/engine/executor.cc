@@ -10,11 +10,11 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// Tags of MPI's messages while a process set is made; ids that share one are
-// never made at the same time.
+// The number of tags for MPI's messages while a process set is made. Ids that
+// share a tag are never made at the same time.
 constexpr ProcessSetId kTags = 32768;
 
-// Makes `text` "allreduce of 'x' and 3 others".
+// Sets `text` to "allreduce of 'x' and 3 others".
 void Describe(const Batch& batch, std::string& text) {
   const Request& first = batch.front()->operation.request;
   text.clear();
@@ -84,8 +84,8 @@ uint32_t Executor::Stage(const Decision& decision) {
       if (pending != nullptr) staged_.push_back(std::move(pending));
     }
     return 0;
-  } catch (const std::exception&) {  // no memory, that is
-    // The others may have counted on a rank that has not joined.
+  } catch (const std::exception&) {  // no memory
+    // If this rank has not joined, the others may have counted it as arrived.
     if (decision.tensors.front().token.has_value()) throw;
     return kGateError;
   }
@@ -168,12 +168,12 @@ void Executor::Abandon() {
   if (uses_memory) buffer_.Abandon();
 }
 
-// ---- Batches.
+// ---- Buckets.
 
 absl::Status Executor::RunBatch(const Decision& decision) {
   Batch batch = std::exchange(staged_, {});
   if ((decision.gate_flags & kGateError) != 0) {
-    // Where making ready has failed, not all of this rank's are in it.
+    // If preparing has failed, the bucket lacks some of this rank's operations.
     for (const Decision::Tensor& tensor : decision.tensors) {
       SubmittedPtr left =
           tensor.token.has_value() ? Take(*tensor.token) : nullptr;
@@ -196,7 +196,7 @@ absl::Status Executor::RunBatch(const Decision& decision) {
   }
   operations_.Complete(TakeAll(decision.absent), absl::OkStatus(),
                        {.absent_everywhere = true});
-  // The next one gets its memory.
+  // The next bucket reuses this memory.
   batch.clear();
   staged_ = std::move(batch);
   return absl::OkStatus();
@@ -207,13 +207,13 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
   const auto found = sets_.find(decision.process_set);
   if (found == sets_.end()) {
     return absl::InternalError(
-        absl::StrCat("a batch of process set ", decision.process_set,
-                     ", of which this rank has no communicator"));
+        absl::StrCat("a bucket of process set ", decision.process_set,
+                     ", for which this rank has no communicator"));
   }
   const ProcessSet& set = found->second;
   collective::Communicator& communicator = *set.communicator;
   Describe(batch, description_);
-  // One rank tells.
+  // Only one rank reports a slow call.
   const Watched watched(
       watchdog_, {.what = description_,
                   .bytes = communicator.rank() == 0 ? BytesIn(batch) : 0,
@@ -230,7 +230,7 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
           [&](absl::string_view algorithm) { trace.OnAlgorithm(algorithm); },
       .on_progress = [&done](double share) { done.share = share; },
       .between_chunks =
-          [this, &done] {  // as much as std::function holds without memory
+          [this, &done] {  // fits into std::function without allocation
             watchdog_.Feed(done.moved());
             return serve_();
           },

@@ -1,4 +1,4 @@
-// Executor: executes what the ranks have decided about operations.
+// Executor executes the decisions about operations.
 #pragma once
 
 #include <functional>
@@ -23,16 +23,16 @@
 
 namespace hvdlite::negotiation {
 
-// Knows this rank's operations by the tokens that the negotiator has for them,
-// carries batches through the data plane, makes and ends process sets, and
-// completes operations. Owns the fusion buffer and the communicators of the
-// process sets that this rank is in. For whoever holds the progress lock; may
-// block, in the data plane under the eye of the watchdog.
+// Finds this rank's operations by the negotiator's tokens, carries buckets
+// through the data plane, makes and ends process sets, and completes
+// operations. Owns the fusion buffer and the communicators of this rank's
+// process sets. For the thread that holds the progress lock. May block in the
+// data plane, watched by the watchdog.
 class Executor {
  public:
-  // References outlive this. `serve` serves the control channel, between chunks
-  // and while this rank waits for others of its node; an error of it ends the
-  // batch.
+  // References must outlive the executor. `serve` serves the control channel
+  // between chunks, and while this rank waits for others of its node. An error
+  // of `serve` ends the bucket.
   Executor(const Config& config, const CoordinatorEnvironment& environment,
            Watchdog& watchdog, OperationTable& operations,
            std::function<absl::Status()> serve);
@@ -40,24 +40,23 @@ class Executor {
   // From now on the token stands for the operation, until a decision ends it.
   Token Add(SubmittedPtr pending);
 
-  // What this rank adds at the decision's gate: a batch is made ready.
+  // Prepares a bucket, and returns what this rank adds at the decision's gate.
   uint32_t Stage(const Decision& decision);
 
-  // Executes a batch, a failure, the beginning or end of a process set, or
-  // the end of a join, once all members of the process set are at their gate.
-  // An error is the data plane's: the world is lost, and the operations
-  // concerned are left to OperationTable::Fail, as they are if this throws.
+  // Executes a bucket, a failure, the beginning or end of a process set, or the
+  // end of a join. All members of the process set must have passed the gate. An
+  // error comes from the data plane: the world is lost. Then, and if this
+  // throws, OperationTable::Fail has to complete the operations.
   absl::Status Execute(const Decision& decision);
 
-  // Forgets all operations, which somebody else completes.
+  // Forgets all operations; the caller completes them.
   void ForgetOperations();
 
-  // After the world broke: abandons the communicators of process sets, since
-  // other ranks do not come to freeing them any more, and memory that MPI may
-  // still use.
+  // Call this after the world broke. Does not free the communicators of process
+  // sets, since freeing is collective, nor memory that MPI may still use.
   void Abandon();
 
-  // How long the data plane looks again at once before it sleeps for a peer.
+  // How long the data plane spins before it sleeps for a peer.
   void set_spin(absl::Duration spin) { spin_ = spin; }
 
  private:
@@ -68,7 +67,7 @@ class Executor {
   };
 
   absl::Status RunBatch(const Decision& decision);
-  // The batch is that of the decision. Errors: as RunCollective.
+  // The bucket belongs to the decision. Errors: as for RunCollective.
   absl::Status Run(const Decision& decision, const Batch& batch,
                    BatchTrace& trace);
   absl::Status AddProcessSet(const Decision& decision);
@@ -85,12 +84,12 @@ class Executor {
   OperationTable& operations_;
   const std::function<absl::Status()> serve_;
   std::vector<SubmittedPtr> by_token_;
-  std::vector<Token> free_tokens_;  // their operation is null
-  Batch staged_;                    // what waits at its gate
-  std::string description_;         // of what runs; it keeps its memory
+  std::vector<Token> free_tokens_;  // they have no operation
+  Batch staged_;                    // the bucket that waits at its gate
+  std::string description_;         // of the running call; memory is reused
   absl::Duration spin_;
   collective::FusionBuffer buffer_;
-  // In the order in which all ranks destroy them in the end.
+  // In the order in which all ranks destroy them at the end.
   absl::btree_map<ProcessSetId, ProcessSet> sets_;
 };
 

@@ -28,7 +28,8 @@ absl::Status CheckCount(const Operation& operation, absl::string_view what,
                    " tensors, but ", count, " ", what));
 }
 
-// Inputs and outputs of the request's size, but for outputs that are shares.
+// Checks that inputs and outputs have the request's size, except outputs that
+// are shares.
 absl::Status CheckSizes(const Operation& operation) {
   const Request& request = operation.request;
   const bool whole_output = request.traits().memory != MemoryRule::kShare;
@@ -48,7 +49,7 @@ absl::Status CheckSizes(const Operation& operation) {
   return absl::OkStatus();
 }
 
-// Inputs of as many rows as the operation says.
+// Checks that the inputs have the operation's numbers of rows.
 absl::Status CheckRows(const Operation& operation) {
   const Request& request = operation.request;
   const bool gathers = request.traits().memory == MemoryRule::kRows;
@@ -82,14 +83,14 @@ absl::Status CheckRows(const Operation& operation) {
   return absl::OkStatus();
 }
 
-// "an alltoall", "a reducescatter".
+// For example "an alltoall" or "a reducescatter".
 std::string OneOfKind(const Request& request) {
   const std::string kind = absl::AsciiStrToLower(NameOf(request.collective));
   const bool has_vowel = absl::StrContains("aeiou", kind.substr(0, 1));
   return absl::StrCat(has_vowel ? "an " : "a ", kind);
 }
 
-// What the request's kind demands, whatever the memory.
+// Checks what the request's kind demands, without looking at the memory.
 absl::Status CheckKind(const Operation& operation) {
   const Request& request = operation.request;
   const auto error = [&](absl::string_view what) {
@@ -101,16 +102,18 @@ absl::Status CheckKind(const Operation& operation) {
     return error("absent, but not an allreduce");
   }
   if (traits.memory == MemoryRule::kSplitRows && request.tensors.size() != 1) {
-    return error(absl::StrCat(OneOfKind(request), " of other than one tensor"));
+    return error(absl::StrCat(OneOfKind(request),
+                              " that does not have exactly one tensor"));
   }
   if (request.collective == Collective::kRemoveProcessSet &&
       request.removed == 0) {
-    return error("to remove the process set of all ranks, which stays");
+    return error(
+        "to remove the process set of all ranks, which cannot be removed");
   }
   if (request.collective == Collective::kAddProcessSet &&
       (request.members.empty() ||
        !absl::c_is_sorted(request.members, std::less_equal<>()))) {
-    return error("to add a process set whose ranks do not ascend");
+    return error("to add a process set whose ranks are not in ascending order");
   }
   for (const TensorSpec& tensor : request.tensors) {
     if (traits.memory == MemoryRule::kShare && tensor.shape.empty()) {
@@ -119,18 +122,18 @@ absl::Status CheckKind(const Operation& operation) {
     }
     if (request.collective == Collective::kAdasum &&
         !collective::IsFloat(tensor.dtype)) {
-      return error("an Adasum of a tensor that is not of a float type");
+      return error("an Adasum of a tensor without a float type");
     }
     if (!collective::HasOp(tensor.dtype, request.op)) {
       return error(absl::StrCat("a ", NameOf(request.op), " of ",
-                                NameOf(tensor.dtype), ", which has none"));
+                                NameOf(tensor.dtype), ", which is undefined"));
     }
   }
   return absl::OkStatus();
 }
 
 // InvalidArgument unless the outputs of an operation that passed CheckMemory
-// take the share of member number `place` of `members`.
+// have the size of the share of member number `place` of `members`.
 absl::Status CheckShare(const Operation& operation, int members, int place) {
   for (size_t i = 0; i < operation.request.tensors.size(); ++i) {
     const TensorSpec& tensor = operation.request.tensors[i];
@@ -149,7 +152,8 @@ absl::Status CheckShare(const Operation& operation, int members, int place) {
 
 using Scratch = std::vector<std::byte>;
 
-// One after the other, the results of all tensors go to the same place.
+// The results of all tensors are written to the same place, one after the
+// other.
 Outputs Overlapping(Scratch& scratch, const std::vector<size_t>& sizes) {
   scratch.resize(sizes.empty() ? 0
                                : *std::max_element(sizes.begin(), sizes.end()));

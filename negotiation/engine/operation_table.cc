@@ -14,7 +14,7 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// "allreduce of 'x': message"; without memory, `status`.
+// Returns "allreduce of 'x': message"; without memory, `status`.
 absl::Status ForOperation(const absl::Status& status, const Request& request) {
   absl::Status result = status;
   base::ContainExceptions([&] {
@@ -26,7 +26,7 @@ absl::Status ForOperation(const absl::Status& status, const Request& request) {
   return result;
 }
 
-// Room for `more` elements; grows as push_back does.
+// Reserves room for `more` elements; grows like push_back.
 template <typename T>
 void MakeRoomIn(std::vector<T>& elements, size_t more) {
   const size_t size = elements.size() + more;
@@ -98,7 +98,7 @@ absl::Status OperationTable::CheckOpen(const Request& request) const {
   return absl::OkStatus();
 }
 
-// ---- In and out.
+// ---- Adding and removing operations.
 
 const std::shared_ptr<NameQueue>& OperationTable::QueueOf(
     const std::string& name) {
@@ -174,7 +174,7 @@ void OperationTable::Unlink(SubmittedOperation& pending) {
   }
   const Request& request = pending.operation.request;
   if (!pending.persistent_) {
-    // Of the queue, the table and this one know.
+    // The queue is known only to the table and this operation.
     const auto queue = std::move(pending.queue_);
     if (queue->last == nullptr && queue.use_count() == 2) {
       queues_.erase(request.name);
@@ -185,7 +185,7 @@ void OperationTable::Unlink(SubmittedOperation& pending) {
     held_join_ = nullptr;
   }
   if (pending.lane != 0) {
-    // Without memory to note that, no other takes it.
+    // Without memory to record that, the track is not used again.
     base::ContainExceptions(
         [&, lane = std::exchange(pending.lane, 0)]()
             ABSL_NO_THREAD_SAFETY_ANALYSIS { lanes_.Release(lane); });
@@ -193,7 +193,7 @@ void OperationTable::Unlink(SubmittedOperation& pending) {
   }
 }
 
-// Nobody knows how many rows will arrive: let it start.
+// The number of rows that will arrive is unknown, so the operation starts.
 int64_t OperationTable::GatheredBytes(const Request& request) const {
   return request.rows_differ() ? min_batch_bytes_ : request.size_bytes();
 }
@@ -263,18 +263,18 @@ absl::StatusOr<PersistentPtr> OperationTable::MakePersistent(
     return absl::AlreadyExistsError(absl::StrCat(
         "'", persistent->name(),
         "' cannot be made persistent: there is a persistent operation of this "
-        "name on "
-        "this rank already; submit that one, or give this one another name"));
+        "name on this rank already; submit that one, or give this one another "
+        "name"));
   }
-  // What the application destroys is this handle; a batch may hold on to the
-  // operation for a moment.
-  // Names that anybody may take are forgotten once nobody uses them.
+  // The application destroys only this handle; a bucket may keep the operation
+  // a little longer. Names without one owner are forgotten after a while
+  // without use.
   std::weak_ptr<ReleasedNames> released;
   if (owner == Owner::kOne) released = released_;
   PersistentPtr handle(persistent.get(),
                        [persistent, released = std::move(released)](
                            PersistentOperation*) mutable {
-                         // Where the table is gone, nobody needs to know.
+                         // If the table is gone, nothing has to be recorded.
                          if (const auto names = released.lock())
                            names->Add(persistent->name());
                          persistent.reset();
@@ -290,13 +290,12 @@ absl::Status OperationTable::CheckSubmittable(
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' belongs to another coordinator"));
   }
-  // Not done: this thread's, or its completion is under way.
+  // Not done: it is pending, or its completion is in progress.
   if (operation.pending_ || !operation.done()) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", name,
                      "': this persistent operation is still pending on this "
-                     "rank; wait for it "
-                     "before it is submitted again"));
+                     "rank; wait for it before it is submitted again"));
   }
   if (!operation.loaded()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -315,12 +314,12 @@ absl::Status OperationTable::SubmitPersistent(
     return status;
   }
   MakeRoom(inputs_, operations.size());
-  // They usually are of one process set.
+  // They usually belong to one process set.
   std::optional<ProcessSetId> checked_set;
   for (size_t i = 0; i < operations.size(); ++i) {
     PersistentOperation& persistent = *operations[i];
     absl::Status status = absl::ResourceExhaustedError("");
-    // Without memory for the text of an error, none is submitted either.
+    // Without memory for an error's text, none is submitted either.
     base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
       status = CheckSubmittable(persistent);
       const ProcessSetId set = persistent.operation.request.process_set;
@@ -348,7 +347,7 @@ absl::Status OperationTable::SubmitPersistent(
 void OperationTable::End(SubmittedOperation& pending,
                          const absl::Status& status, const Outcome& outcome) {
   Operation& operation = pending.operation;
-  // Whatever it does, whoever waits is released.
+  // Waiting threads are released whatever `done` does.
   if (operation.done) {
     base::ContainExceptions([&] { operation.done(status); });
   }
@@ -358,7 +357,7 @@ void OperationTable::End(SubmittedOperation& pending,
 void OperationTable::Complete(absl::Span<const SubmittedPtr> operations,
                               const absl::Status& status,
                               const Outcome& outcome) {
-  // Those that end, and the one behind each that is negotiated next, if any.
+  // The operations that end, and the next one of each name to be negotiated.
   struct Taken {
     SubmittedOperation* ends;
     SubmittedOperation* next;
@@ -367,7 +366,7 @@ void OperationTable::Complete(absl::Span<const SubmittedPtr> operations,
   taken.reserve(operations.size());
   {
     base::MutexLock lock(&mutex_);
-    // Backwards, which moves little where they came in this order.
+    // Going backwards moves little if they came in this order.
     for (size_t i = operations.size(); i-- > 0;) {
       SubmittedOperation& one = *operations[i];
       SubmittedOperation* const behind =
@@ -384,10 +383,10 @@ void OperationTable::Complete(absl::Span<const SubmittedPtr> operations,
   for (auto one = taken.rbegin(); one != taken.rend(); ++one) {
     SubmittedOperation& pending = *one->ends;
     if (pending.persistent_) {
-      End(pending, status, outcome);  // the application's from here on
+      End(pending, status, outcome);  // belongs to the application now
       continue;
     }
-    // Whoever keeps the Completion is not to keep what the operation owns.
+    // A Completion that is kept must not keep what the operation owns.
     Operation& operation = pending.operation;
     const auto keep_alive = std::move(operation.keep_alive);
     const auto allocate = std::move(operation.allocate);
@@ -427,7 +426,7 @@ void OperationTable::MarkUrgent(SubmittedOperation& pending) {
   for (SubmittedOperation* one = &pending; one != nullptr && !one->urgent_;
        one = one->ahead_) {
     one->urgent_ = true;
-    // Others are when they are handed over.
+    // The others are marked when they are handed over.
     if (one->ahead_ == nullptr) {
       inputs_.urgent.push_back(pending_[one->index_]);  // there is room
     }
@@ -435,7 +434,7 @@ void OperationTable::MarkUrgent(SubmittedOperation& pending) {
 }
 
 bool OperationTable::Leave(const std::string& reason) {
-  // Made first: both are known, or, where there is no memory, neither.
+  // Both copies are made first: without memory, neither is set.
   std::optional<std::string> known(reason);
   std::optional<std::string> told(reason);
   base::MutexLock lock(&mutex_);

@@ -12,25 +12,25 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// A thread that waits looks again at once (its peers usually are about to
-// arrive, and it has nothing else to do), then this often after others that
-// share its core, then sleeps.
+// A thread that waits spins first: its peers usually arrive soon, and it has
+// nothing else to do. Then it yields this often to other threads of its core,
+// and then it sleeps.
 constexpr int kYieldsWhileWaiting = 200;
 constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
 constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
 // The background thread shares its core with the application's computation.
 constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
-// How long the background thread lets small submissions gather, where somebody
-// on another rank waits, before it takes them in: waking up for each of a
-// thousand takes longer than reducing them.
+// How long the background thread lets small submissions gather if a thread on
+// another rank waits. Waking up for each of a thousand submissions takes longer
+// than reducing them.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
-// How long the background thread naps at a time.
+// How long one nap of the background thread is.
 constexpr absl::Duration kNap = absl::Microseconds(200);
-// How long the background thread may sleep on while there is something to carry
-// on, rather than being woken after every operation.
+// How much longer the background thread may sleep while the data plane has to
+// be pushed on. Otherwise it would be woken after every operation.
 constexpr int64_t kLongestToCarryOnNs = 10'000'000;
 
-// Where a channel has descriptors, nobody sleeps for a while only.
+// If a channel has descriptors, no pause needs a limit.
 Backoff::Options Pauses(Backoff::Options polling, bool has_descriptors) {
   if (has_descriptors) {
     polling.first = polling.longest = absl::InfiniteDuration();
@@ -77,7 +77,7 @@ bool ProgressLoop::AcquireUnless(absl::FunctionRef<bool()> done,
   }
   --waiters_;
   if (held_ || done()) {
-    // The background thread steps back for waiters.
+    // The background thread lets waiting threads go first.
     if (waiters_ == 0) changed_.NotifyAll();
     return false;
   }
@@ -125,11 +125,11 @@ bool ProgressLoop::RunUntil(absl::FunctionRef<bool()> done,
            absl::Nanoseconds(environment_.clock.NowNanos() - start_ns);
   };
   if (!TryAcquire()) {
-    // The holder may sleep.
+    // The thread that holds the lock may be asleep.
     if (application_runs_) Wake();
     if (!AcquireUnless(done, time_left(), options_.spin_while_waiting)) {
-      // The background thread, which held the lock, may not have seen what
-      // became urgent meanwhile.
+      // The background thread held the lock, and may not have seen what became
+      // urgent meanwhile.
       if (!done()) Wake();
       return done();
     }
@@ -170,7 +170,7 @@ void ProgressLoop::DriveUntil(absl::FunctionRef<bool()> done,
   const absl::Duration spin = options_.spin_while_waiting;
   rounds_->set_waits(Negotiator::Waits::kBegins);
   rounds_->set_spin(spin);
-  const base::SteadyClock stopwatch;  // real time, whatever the world's is
+  const base::SteadyClock stopwatch;  // real time, whatever clock the world has
   int64_t progress_ns = stopwatch.NowNanos();
   Backoff backoff(Pauses({.yields = kYieldsWhileWaiting,
                           .first = kFirstPauseWhileWaiting,
@@ -196,10 +196,11 @@ void ProgressLoop::DriveUntil(absl::FunctionRef<bool()> done,
   }
 }
 
-// The background thread, if it sleeps, does not know of what was taken in here,
-// or follows what was; the channel tells it of more only if asked to anew;
-// submissions wake it only if it knows that somebody waits for them; and it may
-// sleep on while there is something to carry on. While it naps it looks itself.
+// Wakes the background thread if it would sleep too long. While it sleeps, it
+// does not know what was taken in or executed here. The channel wakes it only
+// if armed again. Submissions wake it only if it knows that a thread waits for
+// them. And the data plane may have to be pushed on. While it naps, it looks
+// itself.
 void ProgressLoop::HandBack(bool done) {
   const bool armed = naps_ || broken() || rounds_->Arm();
   if (!armed || !done || rounds_->has_work() ||
@@ -220,8 +221,8 @@ void ProgressLoop::RunInBackground() {
               .longest = absl::Microseconds(options_.config.max_poll_pause_us)},
              !wake_descriptors_.empty()));
   const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
-  int64_t progress_ns = 0;  // when something happened last, where it spins
-  bool woken = true;        // from its sleep, by somebody
+  int64_t progress_ns = 0;  // time of the last news, if it spins
+  bool woken = true;        // from its sleep, not by a timeout
   bool holds = false;
   while (holds || AcquireInBackground()) {
     bool progress = false;
@@ -249,12 +250,13 @@ void ProgressLoop::RunInBackground() {
       pause = rounds_->PauseUntilDeadline(backoff.Next());
       background_sleeps_until_ns_ = absl::ToInt64Nanoseconds(
           absl::Nanoseconds(environment_.clock.NowNanos()) + pause);
-      // Woken by time is not woken for nothing.
+      // A wake-up by the timeout is not a useless one.
       naps_ = Naps(
           naps_, progress || !std::exchange(woken, true),
           std::exchange(waits_seen_, application_waits_) != application_waits_);
       naps = naps_ && !steps_back;
-      // Whoever takes the lock over meanwhile does this again in the end.
+      // A thread that takes the lock meanwhile arms the channel again at the
+      // end.
       looks_again =
           steps_back || (!naps && !environment_.channel.PrepareToSleep());
     });
@@ -273,8 +275,8 @@ void ProgressLoop::RunInBackground() {
   }
 }
 
-// Whoever holds the lock meanwhile does not have to wake anybody when it
-// releases it.
+// A thread that holds the lock meanwhile does not have to wake another thread
+// when it releases the lock.
 bool ProgressLoop::Nap() {
   while (!wake_.Sleep({}, kNap)) {
     if (TryAcquire()) return true;
@@ -282,7 +284,7 @@ bool ProgressLoop::Nap() {
   return false;
 }
 
-// ---- Its end, and what else is asked of it.
+// ---- The end of the loop, and other requests.
 
 void ProgressLoop::WakeAll() {
   Recheck();
@@ -317,9 +319,9 @@ void ProgressLoop::Close() {
   if (rounds_ == nullptr) return;
   Stop(/*joins=*/true);
   background_.reset();
-  rounds_->EndWatch();  // which may still be telling, and wake through it
+  rounds_->EndWatch();  // its callbacks may still run and use `wake_`
   if (threw_) {
-    (void)rounds_.release();  // nothing of it is used or destroyed
+    (void)rounds_.release();  // it is neither used nor destroyed
     return;
   }
   if (broken()) rounds_->Abandon();

@@ -1,5 +1,5 @@
-// ProgressLoop: who may run the protocol on this rank, who sleeps where, and
-// who wakes whom.
+// ProgressLoop decides which thread may run the protocol on this rank, where
+// threads sleep, and which thread wakes which.
 #pragma once
 
 #include <atomic>
@@ -21,116 +21,118 @@ namespace hvdlite::negotiation {
 
 class Rounds;
 
-// One thread at a time runs the protocol, round by round (Rounds): it holds
-// the progress lock.
+// One thread at a time runs the protocol, round by round (Rounds): it holds the
+// progress lock.
 //
-// - An application thread that waits for something (RunUntil) runs it until
-//   that is done. While nothing happens it looks again at once, for
+// - An application thread that waits for something (RunUntil) runs the protocol
+//   until that is done. While nothing happens, it spins for
 //   `spin_while_waiting`, then yields, then sleeps in ppoll on the loop's event
-//   and the channel's descriptors, and keeps the lock.
-// - More application threads that wait sleep on a condition variable until the
-//   lock is free, or the first has brought about what they wait for.
-// - The background thread runs it while nobody waits. It sleeps in the same
-//   ppoll without the lock, so that who waits takes over without waking it.
-//   Where it was woken for what an application thread, which waits again and
-//   again, took in by itself, it naps a little at a time until nobody has
-//   waited for a nap: being woken each time would cost both threads, and the
-//   peers that ring, more than an operation takes.
+//   and the channel's descriptors. It keeps the lock.
+// - Other application threads that wait sleep on a condition variable until the
+//   lock is free, or the first thread has brought about what they wait for.
+// - The background thread runs the protocol while no thread waits. It sleeps in
+//   the same ppoll without the lock, so that a waiting thread takes over
+//   without waking it.
+// - If application threads wait again and again, wake-ups of the background
+//   thread are useless: the waiting threads do its work. Each wake-up costs
+//   both threads, and the peers that ring, more than an operation takes. After
+//   a useless wake-up it therefore sleeps 200 us at a time (naps) until a nap
+//   passes in which no thread has waited.
 //
-// Wake() ends whichever ppoll there is. Who gives the lock back wakes the
-// background thread if there is something left for it.
+// Wake() ends either ppoll. A thread that releases the lock wakes the
+// background thread if work is left.
 //
-// What throws in a round breaks the world, and goes no further. Thread-safe but
-// for Stop, Close and cpu_time, which one thread calls.
+// An exception in a round breaks the world and is not passed on. All functions
+// are thread-safe, except Stop, Close and cpu_time: one thread calls these.
 class ProgressLoop {
  public:
-  // What it needs to hear from the coordinator, and tells it.
+  // Connects the loop to the coordinator.
   struct Hooks {
     // Why the world is broken once this rank has no memory left.
     absl::Status no_memory;
     // The world is broken: nothing is sent or run any more.
     const std::atomic<bool>& broken;
     std::function<void(const absl::Status& status)> break_world;
-    // All ranks have left. False: this one does not end yet.
+    // All ranks have left. False: this rank does not end yet.
     std::function<bool()> come_to_end;
-    // The thread that coordinates has not come back from `what`, a call of the
-    // data plane. On the watchdog's thread.
+    // The thread that runs the protocol has not returned from `what`, a call of
+    // the data plane. Called on the watchdog's thread.
     std::function<void(const std::string& what)> stuck;
   };
-  // References outlive this.
+  // References must outlive the loop.
   ProgressLoop(const CoordinatorOptions& options,
                const CoordinatorEnvironment& environment,
                OperationTable& operations, Hooks hooks);
   ~ProgressLoop();  // after Close()
 
-  // Runs the protocol until `done`, if no other thread does, or waits until
-  // that has brought it about; false after `timeout`. `done` is called with
-  // locks held: it only looks.
+  // Runs the protocol until `done`; if another thread runs it, waits for that
+  // thread instead. Returns false after `timeout`. `done` is called with locks
+  // held: it must only look.
   bool RunUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
 
   // There is something to take in.
   void Wake() { wake_.Signal(); }
-  // All who wait look again: the world is broken.
+  // All waiting threads look again: the world is broken.
   void WakeAll();
 
-  // As Negotiator::AskEverybody, a moment later. For any thread, and for signal
-  // handlers.
+  // Calls Negotiator::AskEverybody a moment later. Any thread and any signal
+  // handler may call it.
   void AskEverybody();
 
-  // As Rounds::Abort. False: the thread that runs the protocol has not come
-  // back within `patience`.
+  // Calls Rounds::Abort. False: the thread that runs the protocol has not
+  // returned within `patience`.
   bool Abort(const absl::Status& status, absl::Duration patience);
 
-  // The background thread ends. `joins`: waits for it.
+  // Ends the background thread. `joins`: waits for its end.
   void Stop(bool joins);
-  // Nothing is run any more, or called. Only the first call counts.
+  // Nothing is run or called any more. Only the first call counts.
   void Close();
 
-  // The thread that runs the protocol, if one does, is the application's.
+  // Whether an application thread runs the protocol now.
   bool application_runs() const { return application_runs_.load(); }
-  // All ranks have come to the end of the world. Before Close().
+  // All ranks have reached the end of the world. Call it before Close().
   bool shut_down() const;
-  // CPU time that all this has taken so far, over all threads. Before Close().
+  // The CPU time of the loop so far, over all threads. Call it before Close().
   absl::Duration cpu_time() const;
 
-  // Whether the background thread is to nap. `napped`: it did so last;
-  // `found`: it has found something to do since; `waited`: so have application
-  // threads.
+  // Whether the background thread should nap. `napped`: its last sleep was a
+  // nap; `found`: it has found something to do since; `waited`: application
+  // threads have waited since.
   static bool Naps(bool napped, bool found, bool waited) {
     return (napped || !found) && waited;
   }
 
  private:
-  // ---- The progress lock. Unlike a mutex it can be waited for until something
-  // else has happened; application threads come first.
-  // Until it is free, or `done` says so or `timeout` is over (false).
+  // ---- The progress lock. Unlike for a mutex, a thread can stop waiting for
+  // it when something else has happened. Application threads come first.
+  // Waits until the lock is free (true), `done` returns true, or `timeout` has
+  // passed (false).
   bool AcquireUnless(absl::FunctionRef<bool()> done, absl::Duration timeout,
                      absl::Duration spin);
   bool TryAcquire();
   // False: stopped.
   bool AcquireInBackground();
   void Release();
-  // What waiters wait for may have come about.
+  // What waiting threads wait for may have happened.
   void Recheck();
   bool wanted() const;
 
-  // ---- Whoever holds it.
-  // Where all progress begins: `work`, if the world is not broken, which breaks
-  // if that throws. True unless it is broken then.
+  // ---- Functions for the thread that holds the lock.
+  // Does `work` if the world is not broken. An exception breaks the world.
+  // Returns false if the world is broken in the end.
   bool Run(absl::FunctionRef<void()> work) noexcept;
   bool Drive();
-  // Makes progress until `done`, or `time_left` says that there is none. Adds
-  // the time asleep to `idle_ns`.
+  // Makes progress until `done`, or until `time_left` returns zero. Adds the
+  // time asleep to `idle_ns`.
   void DriveUntil(absl::FunctionRef<bool()> done,
                   absl::FunctionRef<absl::Duration()> time_left,
                   int64_t& idle_ns);
-  // Wakes the background thread if there is something left for it.
+  // Wakes the background thread if work is left for it.
   void HandBack(bool done);
 
   // ---- The background thread.
   void RunInBackground();
-  // Sleeps until the lock is free for it, and holds it then (true), or somebody
-  // wakes it.
+  // Sleeps until the lock is free and takes it (true), or until it is woken.
   bool Nap();
 
   bool broken() const { return broken_.load(); }
@@ -142,7 +144,7 @@ class ProgressLoop {
   const std::vector<int> wake_descriptors_;
   WakeEvent wake_;
   std::atomic<bool> application_runs_{false};
-  std::atomic<int64_t> application_ns_{0};  // running it, asleep not counted
+  std::atomic<int64_t> application_ns_{0};  // running it, without sleep
 
   mutable base::Mutex mutex_;
   base::CondVar changed_;
@@ -150,8 +152,8 @@ class ProgressLoop {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Owned by whoever holds the progress lock.
-  uint64_t application_waits_ = 0;  // how often it took the lock over
+  // Owned by the thread that holds the progress lock.
+  uint64_t application_waits_ = 0;  // how often one took the lock
   uint64_t waits_seen_ = 0;         // by the background thread
   bool naps_ = false;
   int64_t background_sleeps_until_ns_ = 0;

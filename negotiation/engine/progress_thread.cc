@@ -19,15 +19,15 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// As sched_setattr(2) describes it; the C library has neither this nor the
-// calls, and the kernel's header gets into the way of <sched.h>.
+// See sched_setattr(2). The C library has neither this nor the calls, and the
+// kernel's header conflicts with <sched.h>.
 struct SchedulingAttributes {
   uint32_t size = sizeof(SchedulingAttributes);
   uint32_t policy = 0;
   uint64_t flags = 0;
   int32_t nice = 0;
   uint32_t priority = 0;
-  uint64_t runtime_ns = 0;  // under the usual policy: the slice
+  uint64_t runtime_ns = 0;  // the time slice, under the default policy
   uint64_t deadline_ns = 0;
   uint64_t period_ns = 0;
 };
@@ -37,9 +37,10 @@ bool GetScheduling(SchedulingAttributes* attributes) {
 }
 
 // Asks for time slices of this length (0.1 ms to 100 ms) for the calling
-// thread: one with short slices that wakes up gets a core sooner from threads
-// that compute. Needs no privileges. False where the kernel knows nothing of it
-// (Linux before 6.12, other policies than the usual one).
+// thread. When it wakes up, a thread with short slices gets a core sooner from
+// threads that compute. This needs no privileges. False if the kernel does not
+// support it (Linux before 6.12, or another scheduling policy than the
+// default).
 bool RequestTimeSlice(absl::Duration slice) {
   SchedulingAttributes attributes;
   if (!GetScheduling(&attributes) || attributes.policy != SCHED_OTHER)
@@ -51,8 +52,8 @@ bool RequestTimeSlice(absl::Duration slice) {
   return GetScheduling(&now) && now.runtime_ns == attributes.runtime_ns;
 }
 
-// Short, so that the thread gets its core from a computation soon after it is
-// woken.
+// The slice is short, so that the thread gets its core from a computation soon
+// after it is woken.
 constexpr absl::Duration kSlice = absl::Microseconds(100);
 
 constexpr absl::Duration kPauseWithoutMemory = absl::Milliseconds(1);
@@ -69,9 +70,9 @@ void BindThisThread(int cpu, const base::Logger& logger) {
   if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &cpus);
   const int error = pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
   if (error == 0) return;
-  logger.Warning(absl::StrCat(
-      "the coordinator's thread cannot be bound to CPU ", cpu, " (",
-      std::strerror(error), "); it runs wherever this process may"));
+  logger.Warning(absl::StrCat("the background thread cannot be bound to CPU ",
+                              cpu, " (", std::strerror(error),
+                              "); it runs on any CPU of this process"));
 }
 
 }  // namespace
@@ -111,16 +112,16 @@ WakeEvent::WakeEvent() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
 void WakeEvent::Signal() {
   if (signalled_.exchange(true)) return;
   const uint64_t one = 1;
-  // Cannot fail: the counter never comes near its limit.
+  // This cannot fail: the counter never reaches its limit.
   [[maybe_unused]] const ssize_t written = write(descriptor_.get(), &one, sizeof one);
 }
 
 void WakeEvent::Drain() {
   if (!signalled_.load()) return;
-  // The descriptor first: a signal that comes in between finds `signalled_` set
-  // and writes nothing, and what it announces is visible after the exchange. If
-  // there is nothing to read, the signaller is just about to write; forgetting
-  // its signal now would leave the descriptor readable for ever.
+  // The descriptor is read first. A signal that comes in between finds
+  // `signalled_` set and writes nothing; its data is visible after the
+  // exchange. If there is nothing to read, the signaller is about to write.
+  // Clearing its signal now would leave the descriptor readable for ever.
   uint64_t count;
   if (read(descriptor_.get(), &count, sizeof count) != sizeof count) return;
   signalled_.exchange(false);

@@ -18,18 +18,19 @@
 
 namespace hvdlite::negotiation {
 
-// Coordinates while the application computes: a thread named "hvdlite" that
-// gets its core soon after it is woken.
+// A thread named "hvdlite" that runs the protocol while the application
+// computes. It gets its core soon after it is woken.
 class BackgroundThread {
  public:
-  // Runs `body`, on `cpu` if there is one. Where the thread cannot be bound,
-  // `logger`, which outlives it, warns, and it runs wherever this process may.
+  // Runs `body`, on `cpu` if given. If the thread cannot be bound, it logs a
+  // warning and inherits the CPUs of this process. `logger` must outlive it.
   BackgroundThread(std::function<void()> body, std::optional<int> cpu,
                    const base::Logger& logger);
   // Waits for the end of `body`.
   ~BackgroundThread() { Join(); }
 
-  // Waits for the end of `body`; again: does nothing. One thread at a time.
+  // Waits for the end of `body`. A second call does nothing. One thread at a
+  // time.
   void Join();
 
   // Its CPU time so far, or until its end. Thread-safe.
@@ -43,22 +44,23 @@ class BackgroundThread {
   clockid_t cpu_clock_ = CLOCK_THREAD_CPUTIME_ID;
 };
 
-// How the coordinator sleeps and is woken: an eventfd that remembers one
-// signal. Signal and Sleep are thread-safe; Drain is for whoever holds the
-// progress lock.
+// Lets the coordinator sleep until it is woken: an eventfd that remembers one
+// signal. Signal and Sleep are thread-safe. Only the thread that holds the
+// progress lock may call Drain.
 class WakeEvent {
  public:
-  WakeEvent();  // throws std::system_error when there are no descriptors left
+  WakeEvent();  // throws std::system_error if there are no descriptors left
 
   void Signal();
   bool signalled() const { return signalled_.load(); }
 
-  // Forgets the signal. What was made known before a Signal() that this
-  // swallows is visible to the caller afterwards.
+  // Clears the signal. Data written before a cleared Signal() is visible to the
+  // caller afterwards.
   void Drain();
 
-  // Until there is a signal or one of `descriptors` is readable (true), or for
-  // `timeout` (false). Without memory for it: true, after 1 ms at most.
+  // Sleeps until there is a signal or one of `descriptors` is readable (true),
+  // or for `timeout` (false). Without memory it returns true after at most 1
+  // ms.
   bool Sleep(absl::Span<const int> descriptors,
              absl::Duration timeout) const noexcept;
 
@@ -71,8 +73,8 @@ class WakeEvent {
 class Backoff {
  public:
   struct Options {
-    int yields = 0;        // first looks without a pause, only sched_yield
-    absl::Duration first;  // pause
+    int yields = 0;        // first, with sched_yield instead of a pause
+    absl::Duration first;  // first pause
     absl::Duration longest;
   };
   explicit Backoff(const Options& options)
@@ -86,7 +88,7 @@ class Backoff {
   }
   bool is_short() const { return pause_ < options_.longest; }
 
-  // Zero: yield the processor instead.
+  // Returns zero to yield the processor instead.
   absl::Duration Next() {
     if (yields_left_ > 0) {
       --yields_left_;

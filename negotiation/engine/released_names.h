@@ -1,4 +1,4 @@
-// ReleasedNames: names that the application does not use any more.
+// ReleasedNames collects names that the application does not use any more.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,8 @@
 
 namespace hvdlite::negotiation {
 
-// Names of persistent operations that were destroyed, until whoever coordinates
-// takes them. May outlive the OperationTable, as persistent operations may.
-// Thread-safe.
+// Names of destroyed persistent operations, until the progress loop takes them.
+// May outlive the OperationTable, as persistent operations may. Thread-safe.
 class ReleasedNames {
  public:
   void Add(const std::string& name) noexcept {
@@ -24,10 +23,10 @@ class ReleasedNames {
       names_.push_back(name);
       any_.store(true, std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {
-      // Its ids are forgotten later, once they have not been used for a while.
+      // Its ids are forgotten later, after a while without use.
     }
   }
-  // Nobody takes them any more.
+  // Names are not taken any more.
   void Close() {
     base::MutexLock lock(&mutex_);
     closed_ = true;

@@ -18,18 +18,18 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// What is left in a transport after a message may keep it from being armed.
+// Arming a transport can fail because a message has left something in it.
 constexpr int kTriesToArm = 4;
 constexpr absl::Duration kLongestPauseWhileSending = absl::Milliseconds(1);
-// Between calls that carry on what the data plane has sent: a peer that waits
-// for it does so for at most twice the time, and the first pause.
+// The pause between calls that push on what the data plane has sent. A peer
+// that waits for the data waits at most twice as long, plus the first pause.
 constexpr absl::Duration kFirstPauseToCarryOn = absl::Microseconds(500);
 constexpr absl::Duration kLongestPauseToCarryOn = absl::Seconds(1);
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-// How long messages that the other ranks should still get may take.
+// Time limit for sending messages that the other ranks should still get.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 
-// The channel may be made for the tree of certain nodes.
+// The channel may be made for a tree of certain nodes.
 Negotiator::Options NegotiatorOptions(
     const Config& config, const CoordinatorEnvironment& environment,
     std::function<std::optional<uint32_t>(const Decision&)> at_gate) {
@@ -134,7 +134,7 @@ bool Rounds::ServeChannel() {
     absl::StatusOr<std::optional<ControlMessage>> received =
         environment_.channel.TryReceive();
     if (!received.ok()) {
-      // The transport may still reach others.
+      // The transport may still reach other ranks.
       Abort(received.status(), kFlushPatience);
       return true;
     }
@@ -158,7 +158,7 @@ bool Rounds::ServeChannel() {
 }
 
 absl::Status Rounds::TakeIn(const ControlMessage& received) {
-  // On the stack, where most messages fit.
+  // Most messages fit into this memory on the stack.
   alignas(std::max_align_t) char block[2048];
   google::protobuf::ArenaOptions memory;
   memory.initial_block = block;
@@ -189,7 +189,7 @@ absl::Status Rounds::ServeDuringBatch() {
   ServeChannel();
   CarryOnDataPlane();
   if (broken()) return operations_.world_status();
-  // The others will not come to this batch any more.
+  // The other ranks will not reach this bucket any more.
   const auto& reason = negotiator_.abort_reason();
   return reason.has_value() ? absl::UnavailableError(*reason)
                             : absl::OkStatus();
@@ -215,7 +215,7 @@ void Rounds::AbortForException() noexcept {
   if (broken()) return;
   absl::Status status = hooks_.no_memory;
   Messages messages = std::move(no_memory_messages_);
-  // Where there is no memory to say what it was, that is what is said.
+  // Without memory for another reason, the reason is lack of memory.
   base::ContainExceptions([&] {
     try {
       throw;
@@ -270,13 +270,13 @@ bool Rounds::TakeInputs(int64_t now_ns) {
 
 void Rounds::SendOutgoing() {
   absl::Status first_error;
-  // Each is one message of the channel, which counts them, too.
+  // Each one is a message of the channel. The channel counts them, too.
   for (const Negotiator::Outgoing& outgoing : negotiator_.TakeOutgoing()) {
     const absl::Status status = environment_.channel.Send(
         outgoing.to, outgoing.message.SerializeAsString());
     first_error.Update(status);
   }
-  // The others have been told.
+  // The other ranks have been informed.
   if (!first_error.ok()) hooks_.break_world(first_error);
 }
 
@@ -290,7 +290,7 @@ void Rounds::Execute(const Decision& decision) {
       operations_.Fail(absl::UnavailableError(decision.message), false);
       break;
     case Decision::Kind::kBroken:
-      // Those below should hear of it before this rank falls silent.
+      // The ranks below should receive this before this rank stops sending.
       SendOutgoing();
       Flush(kFlushPatience);
       hooks_.break_world(absl::UnavailableError(decision.message));
@@ -302,8 +302,8 @@ void Rounds::Execute(const Decision& decision) {
       const absl::Status status = executor_.Execute(decision);
       CarryOnDataPlane();
       if (decision.has_gate) negotiator_.OnDone();
-      // Where it is broken already, the watchdog has completed everything;
-      // where it is aborted, that decision comes next.
+      // If the world is broken already, the watchdog has completed everything.
+      // If it is aborted, that decision comes next.
       if (!status.ok() && !broken() &&
           !negotiator_.abort_reason().has_value()) {
         Abort(status, kFlushPatience);
@@ -323,7 +323,7 @@ bool Rounds::Arm() {
 }
 
 absl::Duration Rounds::PauseUntilDeadline(absl::Duration pause) const {
-  // Not every transport wakes who has something left to send.
+  // Not every transport wakes a rank that has something left to send.
   if (HasUndelivered()) {
     pause = std::min(pause, kLongestPauseWhileSending);
   }

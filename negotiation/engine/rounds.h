@@ -1,4 +1,4 @@
-// Rounds: what whoever holds the progress lock does for this rank.
+// Rounds is the work of the thread that holds the progress lock.
 #pragma once
 
 #include <atomic>
@@ -21,59 +21,59 @@
 
 namespace hvdlite::negotiation {
 
-// Brings together what this rank has submitted, the messages of the other
-// ranks, the negotiation and the data plane. For whoever holds the progress
-// lock (ProgressLoop), but for AskEverybody, EndWatch and shut_down.
+// Connects the submissions of this rank, the messages of the other ranks, the
+// negotiation and the data plane. For the thread that holds the progress lock
+// (ProgressLoop), except AskEverybody, EndWatch and shut_down.
 class Rounds {
  public:
-  // References outlive this. `wake`: what is signalled when something is new.
+  // References must outlive this. `wake` is signalled when there is news.
   Rounds(const Config& config, const CoordinatorEnvironment& environment,
          OperationTable& operations, WakeEvent& wake,
          ProgressLoop::Hooks hooks);
 
-  // One round: takes in what is new, executes at most one decision.
+  // Runs one round: takes in news, and executes at most one decision.
   enum class Found { kNothing, kNews, kDecision };
   Found Drive();
 
-  // Prepares the channel for a sleep, taking in what keeps it from that; false
-  // if more and more comes.
+  // Prepares the channel for a sleep, and takes in messages that prevent it.
+  // False if messages keep arriving.
   bool Arm();
 
-  // `pause`, or less where there is something to do before it is over.
+  // Returns `pause`, or less if there is something to do earlier.
   absl::Duration PauseUntilDeadline(absl::Duration pause) const;
 
-  // Something is to be executed or sent, or the other ranks wait for what
+  // There is something to execute or to send, or the other ranks wait for what
   // this one may submit.
   bool has_work() const;
 
-  // The data plane's transport has to be called before long, again and again.
+  // The data plane's transport has to be called soon and repeatedly.
   bool has_to_carry_on() const;
 
-  // Breaks the world because of an error of this rank, and tells the others,
-  // for which there is `patience`.
+  // Breaks the world because of an error of this rank, and informs the others;
+  // sending may take `patience`.
   void Abort(const absl::Status& status, absl::Duration patience);
 
-  // To be called while an exception is handled that has left one of the above:
-  // breaks the world because of it, also without memory, and tells the others
-  // if that is possible. Who calls destroys this no more, since its state may
-  // be damaged; of the above nothing may be called again.
+  // Call this while handling an exception that has left one of the functions
+  // above. It breaks the world because of the exception, even without memory,
+  // and informs the other ranks if possible. The state may be damaged: do not
+  // destroy this object, and do not call the functions above again.
   void AbortForException() noexcept;
 
-  // As Negotiator::set_waits and Executor::set_spin.
+  // See Negotiator::set_waits and Executor::set_spin.
   void set_waits(Negotiator::Waits waits) { negotiator_.set_waits(waits); }
   void set_spin(absl::Duration spin) { executor_.set_spin(spin); }
 
-  // As Negotiator::AskEverybody, in the next round. For any thread, and for
-  // signal handlers.
+  // Calls Negotiator::AskEverybody in the next round. Any thread and any signal
+  // handler may call it.
   void AskEverybody() { asks_everybody_ = true; }
 
-  // As Watchdog::End.
+  // See Watchdog::End.
   void EndWatch() { watchdog_.End(); }
 
-  // As Executor::Abandon.
+  // See Executor::Abandon.
   void Abandon() { executor_.Abandon(); }
 
-  // All ranks have come to the end of the world.
+  // All ranks have reached the end of the world.
   bool shut_down() const { return shut_down_.load(); }
 
  private:
@@ -81,16 +81,16 @@ class Rounds {
   // Takes in submissions and messages, and sends; true if there were any.
   bool ServeChannel();
   absl::Status ServeDuringBatch();
-  // Communicator::MakeProgress, when it is time for it.
+  // Calls Communicator::MakeProgress when it is time for it.
   void CarryOnDataPlane();
   absl::Status TakeIn(const ControlMessage& received);
-  // What other ranks want to know of processes.
+  // Answers questions of other ranks about processes.
   void Explain();
   bool TakeInputs(int64_t now_ns);
   void SendOutgoing();
   using Messages = std::vector<std::pair<int, std::string>>;  // by receiver
   Messages AbortMessages(const std::string& reason) const;
-  // Before this rank falls silent.
+  // Sends what is left before this rank stops sending.
   void Flush(absl::Duration patience);
   bool HasUndelivered() const {
     return environment_.channel.delivered() < negotiator_.handed_out();
@@ -106,9 +106,9 @@ class Rounds {
   std::atomic<bool> asks_everybody_{false};
   int64_t carry_on_at_ns_;
   Backoff carry_on_pause_;
-  OperationTable::Inputs inputs_;  // as they are taken in
+  OperationTable::Inputs inputs_;  // being taken in
   Negotiator negotiator_;
-  Messages no_memory_messages_;  // ready when there is no memory
+  Messages no_memory_messages_;  // for when there is no memory
   Watchdog watchdog_;
   Executor executor_;
 };

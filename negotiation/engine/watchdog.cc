@@ -96,7 +96,7 @@ std::string Watchdog::SlowText() {
   const auto chunk = static_cast<double>(call_.chunk_bytes);
   if (bytes_done_ == 0) {
     absl::StrAppend(&text, "nothing of its ", megabytes(bytes),
-                    " MB has arrived yet, so that a link is slower than ",
+                    " MB has arrived yet: a link is slower than ",
                     megabytes(std::min(bytes, chunk) / seconds),
                     " MB/s, or a rank is stopped");
   } else {

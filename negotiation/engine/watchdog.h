@@ -1,5 +1,5 @@
-// Watchdog: looks from outside at the one phase in which a rank cannot look
-// itself (see liveness.h).
+// Watchdog watches the calls of the data plane from another thread: inside such
+// a call, a rank cannot check on itself (see liveness.h).
 #pragma once
 
 #include <cstdint>
@@ -15,50 +15,50 @@
 
 namespace hvdlite::negotiation {
 
-// Looks from a thread of its own, which never calls MPI, whether the thread
-// that coordinates comes back from a call of the data plane. Enter, Feed and
-// Exit are called by that thread. Thread-safe.
+// Detects that the thread with the progress lock does not return from a call of
+// the data plane. Its own thread never calls MPI. Only the watched thread calls
+// Enter, Feed and Exit. Thread-safe.
 class Watchdog {
  public:
-  // What is entered.
+  // The call that is watched.
   struct Call {
     absl::string_view what;  // kept by Enter()
-    // Of a call that says so when it takes long: what it moves in all, and at
-    // most at once.
+    // For a call that should report when it is slow: the bytes that it moves in
+    // all, and at most at once. 0: it does not report.
     int64_t bytes = 0;
     int64_t chunk_bytes = 0;
   };
   // Called on the watchdog's thread (or Check's), under no lock.
   struct Slowness {
     absl::Duration after = absl::InfiniteDuration();
-    // A call that moves bytes has not come back after `after`, and again after
-    // twice that time, and so on; `text` says how fast it is.
+    // Called if a call that moves bytes has not returned after `after`, and
+    // again after twice that time, and so on. `text` describes its speed.
     std::function<void(const std::string& text)> tell = {};
   };
 
-  // `on_stuck` runs once at most, as Slowness::tell does: `what` was entered
-  // and nothing happened for `deadline`. Infinite deadline: no thread, never.
+  // `on_stuck` runs at most once, on the same threads as `tell`, if a call has
+  // made no progress for `deadline`. Infinite deadline: there is no thread.
   Watchdog(const base::Clock& clock, absl::Duration deadline,
            std::function<void(const std::string& what)> on_stuck,
            Slowness slowness);
-  // As End().
+  // Calls End().
   ~Watchdog();
 
   void Enter(const Call& call);
-  // Still alive: so much of `bytes` has been moved since it was entered.
+  // Reports progress: `bytes_done` of Call::bytes have been moved since Enter.
   void Feed(int64_t bytes_done);
   void Exit();
 
-  // Ends the thread: nothing is called any more, and all has returned.
+  // Ends the thread. After this, no function is called or still running.
   void End();
 
-  // What the thread does from time to time. Without memory for the text of a
-  // slow call, that is left out.
+  // The thread calls this from time to time. If there is no memory for the text
+  // about a slow call, the text is left out.
   void Check() noexcept;
 
  private:
   void Loop();
-  // What there is to say of a slow call; empty: nothing.
+  // Text about a slow call; empty if there is nothing to report.
   std::string SlowText() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const base::Clock& clock_;
@@ -79,7 +79,7 @@ class Watchdog {
   std::thread thread_;
 };
 
-// While it lives, the watchdog's eye rests on `call`.
+// The watchdog watches `call` for the lifetime of this object.
 class Watched {
  public:
   Watched(Watchdog& watchdog, const Watchdog::Call& call)

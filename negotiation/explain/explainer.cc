@@ -36,26 +36,27 @@ using negotiation::Explanation;
 using negotiation::ProcessSample;
 
 constexpr int kMaxFrames = 32;
-constexpr int kOwnFrames = 4;  // the handler's, at most
+constexpr int kOwnFrames = 4;  // of the handler, at most
 constexpr size_t kMaxStacksBytes = 4000;
-// How long a thread may take to come to its handler, which may have no core, and
-// as long again for the handler to come back.
+// How long a thread may take to enter its handler, since it may have no core;
+// and as long again for the handler to return.
 constexpr absl::Duration kAnswersWithin = absl::Milliseconds(300);
 constexpr absl::Duration kPause = absl::Milliseconds(1);
-// Of the real-time signals, the last few are used least.
+// Programs rarely use the last real-time signals.
 constexpr int kSignalsToTry = 4;
 
-// ---- Stacks. One capture at a time, in memory that is always there.
+// ---- Stacks. There is one capture at a time, in static memory.
 
 struct Capture {
-  // Asked by whoever wants a stack, then taken by the handler, then ready. What
-  // is taken is the handler's until it is ready, however long that takes.
+  // The thread that wants a stack sets kAsked, and the handler sets kTaken and
+  // then kReady. From kTaken to kReady, however long this takes, the capture
+  // belongs to the handler.
   enum State : int { kIdle, kAsked, kTaken, kReady };
   std::atomic<int> state{kIdle};
   std::atomic<int> thread{0};  // whose stack is asked for
   std::array<void*, kMaxFrames + kOwnFrames> frames;
   int size = 0;
-  void* interrupted = nullptr;  // where the thread was
+  void* interrupted = nullptr;  // address at which the thread was
 };
 Capture capture;
 
@@ -86,7 +87,7 @@ void TakeStack(int, siginfo_t*, void* context) {
   if (capture.thread.load() == static_cast<int>(syscall(SYS_gettid))) {
     int asked = Capture::kAsked;
     if (capture.state.compare_exchange_strong(asked, Capture::kTaken)) {
-      // Has been called before, and so allocates nothing any more.
+      // backtrace() has been called before, and so does not allocate any more.
       capture.size = backtrace(capture.frames.data(),
                                static_cast<int>(capture.frames.size()));
       capture.interrupted = InterruptedAt(context);
@@ -102,9 +103,10 @@ bool IsDefault(int signal) {
          (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
 }
 
-// The frames of the capture, innermost first, as addresses in the calls.
+// Returns the frames of the capture, innermost first, as addresses inside the
+// calls.
 std::vector<void*> Frames() {
-  // What is above the interrupted place are the handler and its trampoline.
+  // Above the interrupted place are the handler and its trampoline.
   int first = 0;
   for (int i = 0; i < capture.size; ++i) {
     if (capture.frames[i] == capture.interrupted) first = i;
@@ -137,7 +139,7 @@ std::string ReadAll(const std::string& path) {
   return std::move(text).str();
 }
 
-// "clock_nanosleep (hrtimer_nanosleep)". `folder` is a thread's.
+// Returns "clock_nanosleep (hrtimer_nanosleep)". `folder` belongs to a thread.
 std::string SleepsIn(const std::string& folder) {
   const std::string call = ReadAll(folder + "/syscall");
   const std::vector<absl::string_view> words =
@@ -155,11 +157,11 @@ std::string SleepsIn(const std::string& folder) {
   return text;
 }
 
-// State, and CPU time of all threads if `folder` is a process's. False where
-// there is none.
+// Reads the state, and the CPU time: of all threads if `folder` belongs to a
+// process. False if it does not exist.
 bool ReadStat(const std::string& folder, ProcessSample& sample) {
   const std::string stat = ReadAll(folder + "/stat");
-  // The name, in brackets, may contain anything.
+  // The name is in brackets and may contain any character.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return false;
   const std::vector<absl::string_view> fields = absl::StrSplit(
@@ -223,9 +225,9 @@ std::string StackOf(pid_t thread) {
   Handlers& handlers = TheHandlers();
   base::MutexLock lock(&handlers.mutex);
   if (handlers.signal == 0) {
-    return "  (no stack: the program uses the signals by which it is taken)";
+    return "  (no stack: the program uses the signals that are needed for it)";
   }
-  // An earlier one that came late is forgotten.
+  // A late capture of an earlier request is dropped.
   if (capture.state.load() == Capture::kTaken) {
     return "  (no stack: the handler that takes it has not come back)";
   }
@@ -244,9 +246,9 @@ std::string StackOf(pid_t thread) {
         absl::Nanoseconds(clock.NowNanos() - start_ns);
     if (waited >= kAnswersWithin) {
       int asked = Capture::kAsked;
-      // Else it is being taken this moment.
+      // Otherwise the handler is taking it now.
       if (capture.state.compare_exchange_strong(asked, Capture::kIdle)) {
-        // The kernel takes a signal for a thread that is just about to end.
+        // The kernel accepts a signal for a thread that is about to end.
         return syscall(SYS_tgkill, getpid(), thread, 0) != 0
                    ? kEnded
                    : "  (no stack: the thread does not react to a signal)";
@@ -268,7 +270,7 @@ Explainer::Explainer(const base::Clock& clock, absl::Duration window)
       thread_(static_cast<pid_t>(syscall(SYS_gettid))),
       older_(OwnUsage(clock.NowNanos())),
       newer_(older_) {
-  // The first call loads the unwinder.
+  // The first call loads the unwinder, so it happens here.
   void* frame;
   backtrace(&frame, 1);
   Handlers& handlers = TheHandlers();
@@ -289,7 +291,8 @@ Explainer::~Explainer() {
   Handlers& handlers = TheHandlers();
   base::MutexLock lock(&handlers.mutex);
   if (--handlers.users > 0 || handlers.signal == 0) return;
-  // One that is still on its way would end the process: to ignore it drops it.
+  // A signal that is still on its way would end the process: ignoring it drops
+  // it.
   signal(handlers.signal, SIG_IGN);
   signal(std::exchange(handlers.signal, 0), SIG_DFL);
 }
@@ -311,7 +314,7 @@ Explanation Explainer::Explain() {
     now.state = 'S';
   }
   Explanation explanation;
-  // One window at least, where so much has passed.
+  // The time covers at least one window, if that much has passed.
   const bool long_ago = now.at_ns - newer_.at_ns >= window_ns_;
   explanation.process = negotiation::LookOf(long_ago ? newer_ : older_, now);
   explanation.stacks = absl::StrCat("thread of init():\n", StackOf(thread_));
@@ -321,10 +324,11 @@ Explanation Explainer::Explain() {
   }
   const bool same = syscall(SYS_gettid) == thread_;
   absl::StrAppend(&explanation.stacks,
-                  same ? "\nhvdlite's thread: stands back, since that one waits"
-                       : "\nhvdlite's thread: answers messages");
-  // To look names up takes time and reads files, which is no work of the
-  // program's.
+                  same ? "\nbackground thread: idle, because that thread runs "
+                         "the progress loop"
+                       : "\nbackground thread: answers messages");
+  // Looking names up takes time and reads files; this does not count as work of
+  // the program.
   older_ = newer_ = OwnUsage(clock_.NowNanos());
   return explanation;
 }
@@ -379,7 +383,7 @@ Usr2Handler::~Usr2Handler() {
   if (!installed_) return;
   signal(SIGUSR2, SIG_DFL);
   on_usr2 = nullptr;
-  // Another thread may be in it.
+  // Another thread may be inside the handler.
   while (in_usr2.load() > 0) absl::SleepFor(kPause);
 }
 

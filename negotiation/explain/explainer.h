@@ -1,5 +1,5 @@
-// Explainer: what this process is doing, for those that wait for it; and what
-// others of its host are doing, from outside.
+// Explainer reports what this process is doing, for ranks that wait for it, and
+// what other processes of its host are doing, as seen from outside.
 #pragma once
 
 #include <sys/types.h>
@@ -18,27 +18,28 @@
 
 namespace hvdlite::internal {
 
-// Stacks are taken by a real-time signal to the thread whose stack it is; the
-// handler is there while explainers live, if one of a few signals is free. A
-// call in which that thread sleeps may be cut short by it (EINTR), as by any
-// signal.
+// A stack is taken by a real-time signal to its thread. The handler is
+// installed while an explainer exists, if one of a few signals is free. The
+// signal may interrupt a call in which the thread sleeps (EINTR), as any signal
+// does.
 //
-// CPU time and bytes are those of one or two windows, or since the last
-// explanation. Explain, Look and Sample are for one thread at a time.
+// CPU time and bytes are those of the last one or two windows, or since the
+// last explanation. One thread at a time may call Explain, Look and Sample.
 class Explainer {
  public:
-  // Of the calling thread, the application's. `window`: over which CPU time is
-  // told, at least, as far as Sample() is called often enough.
+  // Explains the calling thread, which belongs to the application. `window`:
+  // the minimum time over which CPU time is reported, if Sample() is called
+  // often enough.
   Explainer(const base::Clock& clock, absl::Duration window);
   ~Explainer();
   Explainer(const Explainer&) = delete;
   Explainer& operator=(const Explainer&) = delete;
 
-  // Takes note of what was used so far; cheap unless `window` is over.
+  // Records the usage so far; cheap unless `window` has passed.
   void Sample();
-  // From within.
+  // Explains this process, from inside.
   negotiation::Explanation Explain();
-  // From outside; nullopt: there is no such process.
+  // Looks at a process from outside; nullopt: it does not exist.
   std::optional<negotiation::ProcessSample> Look(pid_t pid) const;
 
  private:
@@ -52,21 +53,21 @@ class Explainer {
 // The processes of all ranks, and which of them this one can look at.
 struct Processes {
   std::shared_ptr<const std::vector<int>> pids;
-  std::vector<bool> visible;  // by rank: of this machine and pid namespace
+  std::vector<bool> visible;  // by rank: in this machine and pid namespace
 };
-// Collective.
+// Exchanges the processes' ids; collective.
 absl::StatusOr<Processes> ExchangeProcesses(
     collective::Communicator& communicator);
 
-// The frames of `thread` of this process, innermost first, at most 32, one per
-// line; or why there are none, in brackets. Comes back within 2 s, whatever
-// handlers and the dynamic linker do: of frames whose names are not known then,
-// the addresses.
+// Returns the frames of `thread` of this process, innermost first, at most 32,
+// one per line; or in brackets why there are none. Returns within 2 s, even if
+// handlers or the dynamic linker hang. Frames whose names are not known by then
+// are addresses.
 std::string StackOf(pid_t thread);
 
-// Calls `asked`, from a signal handler, when the process gets SIGUSR2, until it
-// is destroyed. Nothing where SIGUSR2 has another action than its default, or
-// there is one of these.
+// While an object exists, SIGUSR2 to this process calls `asked` from a signal
+// handler. Does nothing if SIGUSR2 has another action than its default, or
+// another object exists.
 class Usr2Handler {
  public:
   explicit Usr2Handler(std::function<void()> asked);

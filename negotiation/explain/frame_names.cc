@@ -25,17 +25,17 @@
 namespace hvdlite::internal {
 namespace {
 
-// After more than that nobody waits for the explanation any more.
+// An explanation that takes longer is not awaited any more.
 constexpr absl::Duration kLongestLookup = absl::Seconds(1);
 constexpr size_t kMaxFrameBytes = 160;
 
-// "libtorch_cpu.so", "/usr/bin/train".
+// For example "libtorch_cpu.so" or "/usr/bin/train".
 absl::string_view BaseName(absl::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == absl::string_view::npos ? path : path.substr(slash + 1);
 }
 
-// `address` is the call's own, not the one that it returns to.
+// `address` is inside the call; it is not the return address.
 std::string FrameText(void* address) {
   Dl_info found = {};
   const bool known = dladdr(address, &found) != 0 && found.dli_fname != nullptr;
@@ -58,7 +58,7 @@ std::string FrameText(void* address) {
   return absl::StrCat("? (", file, "+0x", absl::Hex(offset), ")");
 }
 
-// What is shared by the thread that looks names up and the one that waits.
+// The state shared by the thread that looks names up and the one that waits.
 class Lookup {
  public:
   explicit Lookup(std::vector<void*> frames) : frames_(std::move(frames)) {}
@@ -77,7 +77,7 @@ class Lookup {
     changed_.NotifyAll();
   }
 
-  // Until Finish(), but not for long.
+  // Waits for Finish(), for a limited time.
   void Await() {
     const base::SteadyClock clock;
     const int64_t start_ns = clock.NowNanos();
@@ -90,7 +90,7 @@ class Lookup {
     }
   }
 
-  // With addresses for those that are not known yet.
+  // Returns the names, and addresses for those that are not known yet.
   std::vector<std::string> Known() {
     base::MutexLock lock(&mutex_);
     std::vector<std::string> names = names_;
@@ -107,14 +107,14 @@ class Lookup {
   const std::vector<void*> frames_;
   base::Mutex mutex_;
   base::CondVar changed_;
-  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);  // of the first
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);  // the first ones
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
 
 std::vector<std::string> NamesOfFrames(std::vector<void*> frames) {
-  static std::atomic<bool> busy{false};  // for ever, perhaps
+  static std::atomic<bool> busy{false};  // perhaps for ever
   const auto lookup = std::make_shared<Lookup>(std::move(frames));
   if (!busy.exchange(true)) {
     try {
@@ -124,7 +124,7 @@ std::vector<std::string> NamesOfFrames(std::vector<void*> frames) {
         lookup->Finish();
       }).detach();
       lookup->Await();
-    } catch (const std::exception&) {  // no thread to be had
+    } catch (const std::exception&) {  // no thread is available
       busy = false;
     }
   }

@@ -1,4 +1,4 @@
-// NamesOfFrames: the functions of a stack, for people.
+// NamesOfFrames returns the readable names of a stack's functions.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace hvdlite::internal {
 
-// Of each frame, an address inside a call, the function and its file:
-// "train::Step(Batch const&) (train)". To look them up takes locks of the
-// dynamic linker and reads files, which may take for ever; so a thread of its
-// own does it, and this returns after 1 s, with the addresses of those that are
-// not known then. Until that thread is back, all others are addresses, too.
+// For each frame, given as an address inside a call, returns the function and
+// its file: "train::Step(Batch const&) (train)". A lookup takes locks of the
+// dynamic linker and reads files, and may hang. So another thread does it, and
+// this function returns after 1 s, with addresses for the rest. While that
+// thread hangs, later calls return only addresses.
 std::vector<std::string> NamesOfFrames(std::vector<void*> frames);
 
 }  // namespace hvdlite::internal

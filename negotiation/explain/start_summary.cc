@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxParts = 4;  // hosts or nodes that are listed
 
-// ProcessFacts as it travels.
+// ProcessFacts as sent between ranks.
 struct Record {
   char versions[252];
   int32_t cpus;
@@ -34,7 +34,7 @@ std::string Count(int number, absl::string_view what) {
   return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
 }
 
-// "n01, n02, n03, n04, 12 more".
+// For example "n01, n02, n03, n04, 12 more".
 std::string ListFirst(std::vector<std::string> parts) {
   if (parts.size() > kMaxParts) {
     const size_t left_out = parts.size() - kMaxParts;
@@ -44,8 +44,8 @@ std::string ListFirst(std::vector<std::string> parts) {
   return absl::StrJoin(parts, ", ");
 }
 
-// ", split into 3 virtual nodes (ranks 0-1, rank 2, rank 3)"; empty where hosts
-// are nodes.
+// For example ", split into 3 virtual nodes (ranks 0-1, rank 2, rank 3)"; empty
+// if hosts are nodes.
 std::string DescribeVirtualNodes(const StartFacts& facts) {
   const collective::Topology& topology = facts.topology;
   if (facts.config.virtual_nodes.empty() || topology.size == 1) return "";
@@ -63,7 +63,7 @@ std::string DescribeVirtualNodes(const StartFacts& facts) {
                       ListFirst(std::move(parts)), ")");
 }
 
-// "2 hosts (n01: ranks 0-1, n02: ranks 2-3)".
+// For example "2 hosts (n01: ranks 0-1, n02: ranks 2-3)".
 std::string DescribeHosts(const collective::Topology& topology) {
   std::vector<std::string> names;  // in the order of their lowest ranks
   std::map<std::string, std::vector<int>> ranks;
@@ -84,11 +84,11 @@ std::string DescribeHosts(const collective::Topology& topology) {
 
 absl::string_view DescribeCoordinator(const ProcessFacts& facts) {
   return facts.coordinator_has_core
-             ? "one of the CPUs for the coordinator alone"
-             : "none of the CPUs for the coordinator alone";
+             ? "one CPU reserved for the background thread"
+             : "no CPU reserved for the background thread";
 }
 
-// In what `other` differs from `usual`; empty where in nothing.
+// Returns how `other` differs from `usual`; empty if it does not.
 std::string Difference(const ProcessFacts& usual, const ProcessFacts& other) {
   std::vector<std::string> parts;
   const std::vector<std::string> known = absl::StrSplit(usual.versions, ", ");
@@ -108,7 +108,8 @@ std::string Difference(const ProcessFacts& usual, const ProcessFacts& other) {
   return absl::StrJoin(parts, "; ");
 }
 
-// "chunk_bytes=65536 (HVDLITE_CHUNK_BYTES), ..."; empty where all are defaults.
+// For example "chunk_bytes=65536 (HVDLITE_CHUNK_BYTES)"; empty if all are
+// defaults.
 std::string ChangedSettings(const Config& config) {
   std::vector<std::string> changed;
   for (const ConfigValue& value : ConfigValues(config)) {
@@ -170,9 +171,9 @@ std::string DescribeThreadsThatWait(int threads, int cpus, int ranks) {
                 : "a rank of this host computes",
       " with ", Count(threads, "thread"), ranks > 1 ? " each" : "", " on ",
       Count(cpus, "CPU"),
-      ", where they wait for each other, spinning: export OMP_NUM_THREADS=",
+      ", so that threads wait for each other and spin: export OMP_NUM_THREADS=",
       std::max(1, cpus / ranks),
-      ", as hvdliterun does by itself, or give the ranks more CPUs");
+      ", as hvdliterun does, or give the ranks more CPUs");
 }
 
 std::string SummariseStart(const StartFacts& facts) {

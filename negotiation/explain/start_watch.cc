@@ -41,7 +41,7 @@ void StartWatch::Enter(std::string stage, std::string awaited) {
 
 void StartWatch::Enter(std::string stage) {
   Enter(std::move(stage),
-        "a rank that has come to hvdlite::init(), too, but has died or been "
+        "a rank that has called hvdlite::init(), too, but has died or been "
         "stopped since");
 }
 
@@ -62,11 +62,11 @@ void StartWatch::Check() {
       text = absl::StrCat(
           process_, " has been in hvdlite::init() for ",
           absl::FormatDuration(absl::Trunc(waited_, absl::Milliseconds(100))),
-          ", the limit being ", absl::FormatDuration(limit_),
-          " (HVDLITE_START_TIMEOUT_SECONDS), and is in ", stage_,
+          " (limit: ", absl::FormatDuration(limit_),
+          ", HVDLITE_START_TIMEOUT_SECONDS), and is in ", stage_,
           ", where it waits for ", awaited_,
-          ". Every rank that waits says so after half the limit: see to the "
-          "processes and hosts of those that do not");
+          ". Every waiting rank logs this after half the limit: check the "
+          "processes and hosts of ranks that do not");
     });
   }
   base::ContainExceptions([&] {

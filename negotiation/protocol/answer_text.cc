@@ -66,7 +66,8 @@ std::string AnswerText::LookText(int rank) const {
     const std::string text = DescribeProcess(FromWire(state.process()));
     if (!text.empty()) return absl::StrCat("; its process ", text);
   }
-  return ": its process is stopped or swamped, or the link to it slow or cut";
+  return ": its process is stopped or overloaded, or the link to it is slow or "
+         "cut";
 }
 
 std::vector<std::string> AnswerText::Silent(const RankRuns& silent) const {
@@ -83,15 +84,15 @@ std::vector<std::string> AnswerText::Silent(const RankRuns& silent) const {
   if (rest.empty()) return texts;
   std::string through = "through them";
   if (described.empty()) {
-    // None of those is waited for itself.
+    // No operation waits for those ranks themselves.
     const std::vector<int> ranks(answer_.silent().begin(),
                                  answer_.silent().end());
     through = absl::StrCat("through ", FormatRanks(ranks));
   } else if (described.size() == 1) {
     through = "through it";
   }
-  texts.push_back(absl::StrCat(rest.ToString(), ": asked ", through,
-                               ", and not heard of either"));
+  texts.push_back(
+      absl::StrCat(rest.ToString(), ": asked ", through, "; no answer either"));
   return texts;
 }
 

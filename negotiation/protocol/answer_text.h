@@ -1,4 +1,4 @@
-// What the answer to a stall probe tells of ranks, in words.
+// AnswerText turns the answer to a stall probe into text about ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,36 @@
 
 namespace hvdlite::negotiation {
 
-// "2m30s": from a second on, to the tenth of a second.
+// For example "2m30s": from one second on, to a tenth of a second.
 std::string FormatAge(uint64_t age_ms);
 
-// All that it refers to outlives this.
+// Everything that it refers to must outlive it.
 class AnswerText {
  public:
-  // `hosts`: of all ranks. `pids`: likewise; empty: not known.
+  // `hosts` and `pids`: one entry per rank. Empty `pids`: not known.
   AnswerText(const wire::Answer& answer, const std::vector<std::string>& hosts,
              const std::vector<int>& pids)
       : answer_(answer), hosts_(hosts), pids_(pids) {}
 
-  // Of ranks that an operation waits for, "rank 3 (node2): last submitted 'x'
-  // 12.0 s ago" each, and those that the answer does not describe together.
+  // Texts about ranks that an operation waits for, such as "rank 3 (node2):
+  // last submitted 'x' 12.0 s ago". Ranks that the answer does not describe
+  // share one text.
   std::vector<std::string> Missing(const RankRuns& missing) const;
 
-  // The same of ranks that did not answer: why, as far as others see it.
+  // The same for ranks that did not answer, with the reason as far as other
+  // ranks see it.
   std::vector<std::string> Silent(const RankRuns& silent) const;
 
-  // What ranks that answered say of themselves, a line each, and the stacks of
-  // their threads, those that are the same once; each line begins with '\n'.
-  // `submissions`: with what they submitted last.
+  // What ranks that answered report about themselves, one line each, and the
+  // stacks of their threads, equal ones once. Each line begins with '\n'.
+  // `submissions`: includes what they submitted last.
   std::string Details(const RankRuns& ranks, bool submissions) const;
 
  private:
-  // "rank 3 (node2)".
+  // For example "rank 3 (node2)".
   std::string RankText(int rank) const;
-  // Of a rank that does not answer, as another one of its host sees it.
+  // The state of a rank that does not answer, as seen by another rank of its
+  // host.
   std::string LookText(int rank) const;
   std::string StacksOfAll() const;
 

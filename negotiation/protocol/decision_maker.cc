@@ -25,12 +25,13 @@ bool CanRunTogether(const Request& a, const Request& b) {
          a.postscale_factor == b.postscale_factor && a.root_rank == b.root_rank;
 }
 
-// Ids of one name: where it stands for more requests in turn, the rest is
-// announced, or takes the id of one that has not been used for a while.
+// The maximum number of ids of one name. If it stands for more requests in
+// turn, the others are announced, or take the id of a request that has not been
+// used for a while.
 constexpr size_t kMaxIdsPerName = 16;
 constexpr uint64_t kMinIdleUses = 1024;
 
-// What CanRunTogether compares.
+// The fields that CanRunTogether compares.
 Request KeyOf(const Request& request) {
   Request key;
   key.process_set = request.process_set;
@@ -44,7 +45,7 @@ Request KeyOf(const Request& request) {
   return key;
 }
 
-// Why the operation cannot be done while these members have joined, if so.
+// Returns why the operation cannot be done while these members have joined.
 std::optional<std::string> ObstacleByJoin(const Request& request,
                                           const Membership& membership) {
   const AfterJoin rule = request.traits().after_join;
@@ -55,8 +56,7 @@ std::optional<std::string> ObstacleByJoin(const Request& request,
     if (!membership.has_joined(request.root_rank)) return std::nullopt;
     return absl::StrCat(operation, " of '", request.name, "': its root, rank ",
                         request.root_rank, ", has joined and has no data; ",
-                        operation,
-                        " from a rank that has not, or before join()");
+                        operation, " from another rank, or before join()");
   }
   const std::vector<int> joined = membership.JoinedMembers(request.process_set);
   if (joined.empty()) return std::nullopt;
@@ -89,7 +89,8 @@ void BatchPlanner::Add(TensorSlot& slot, const Request& request,
   if (group == groups_.end()) {
     group = groups_.insert(groups_.end(), Group{KeyOf(request), with_root, {}});
   }
-  // Nobody knows the size before all ranks have told their rows: let it start.
+  // The size is unknown until all ranks have sent their rows, so the operation
+  // starts.
   const int64_t bytes = request.rows_differ() ? min_batch_bytes_
                         : slot.registered != nullptr
                             ? slot.registered->request_bytes
@@ -129,8 +130,8 @@ bool BatchPlanner::Starts(const Group& group, bool root_is_idle) const {
 }
 
 BatchPlanner::Group* BatchPlanner::ChooseGroup(bool root_is_idle) {
-  // Of the groups that start, those somebody waits for come first, then the one
-  // whose oldest tensor is oldest.
+  // Among the groups that start, those that a thread waits for come first, then
+  // the one with the oldest tensor.
   const auto rank = [](const Group& group) {
     return std::make_pair(group.urgent == 0, group.entries[group.first].order);
   };
@@ -155,7 +156,7 @@ void BatchPlanner::TakeTensors(Group& group, Batch& batch) {
     batch.tensors.push_back(entry.slot);
   }
   group.bytes -= bytes;
-  // A group that is never empty does not grow for ever.
+  // A group that is never empty must not grow for ever.
   if (group.first > group.entries.size() / 2) {
     group.entries.erase(
         group.entries.begin(),
@@ -202,7 +203,7 @@ DecisionMaker::DecisionMaker(const Membership& membership,
       ids_(max_idle_uses) {}
 
 std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
-  if (departed_) return {};  // every rank has given it up, or is about to
+  if (departed_) return {};  // every rank abandons it
   const auto fail = [&](std::string message) {
     wire::Decision decision;
     decision.set_allocated_failure(new wire::Failure);
@@ -265,7 +266,7 @@ std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
   }
   DecideRemovals(decisions);
   if (!planner_.empty() || !removals_.empty()) return decisions;
-  // Nothing that was ready is left: now those who want to may go.
+  // Nothing that was ready is left: now ranks may leave.
   if (departure_.has_value()) {
     departed_ = true;
     decisions.emplace_back().set_allocated_departure(
@@ -305,7 +306,7 @@ bool DecisionMaker::GetsId(const TensorSlot& slot, const Request& request) {
 
 void DecisionMaker::Describe(const TensorSlot& slot, Described& described,
                              Registrations* registrations) {
-  // Some may have announced it although it has an id that all ranks know.
+  // Some ranks may have announced it although it has an id that all ranks know.
   const Registration* const known =
       slot.variants.empty() ? slot.registered
                             : slot.Find(slot.variants.front().request);
@@ -334,7 +335,7 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
   for (const TensorSlot* slot : planned.tensors) {
     Describe(*slot, tensors, batch->mutable_registered());
   }
-  // Ranks that have joined take part, too, and have no other way to know.
+  // Ranks that have joined take part, too, and learn of it only by the request.
   const bool describes = membership_.anyone_joined();
   for (const TensorSlot* slot : tensors.others) {
     if (describes) {

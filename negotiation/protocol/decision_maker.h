@@ -1,5 +1,5 @@
-// DecisionMaker: what the root does beyond what every rank does. BatchPlanner:
-// its choice of what is reduced next.
+// DecisionMaker does what only the root does. BatchPlanner chooses what is
+// reduced next.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@
 namespace hvdlite::negotiation {
 
 // Operations that are ready on all ranks wait here, in groups that can run
-// together: of one process set, collective, op, scale and root. A batch starts
-// when a group holds an operation that somebody waits for, or
-// `min_batch_bytes`; it takes from that group, first come first served, up to
-// `fusion_threshold_bytes`. Pure: no I/O, threads or clock.
+// together: with the same process set, collective, op, scale and root. A bucket
+// starts when a group holds an operation that a thread waits for, or
+// `min_batch_bytes`. It takes operations from that group, first come first
+// served, up to `fusion_threshold_bytes`. There is no I/O, thread or clock.
 class BatchPlanner {
  public:
   BatchPlanner(int64_t fusion_threshold_bytes, int64_t min_batch_bytes);
 
-  // `slot` (all ranks agree on `request`) stays with the planner until Next
-  // gives it out. If `slot.present` is false it needs no reduction. Reads
+  // All ranks agree on `request`. `slot` stays with the planner until Next
+  // returns it. If `slot.present` is false, it needs no reduction. Reads
   // slot.urgent. `with_root`: the root is in the process set.
   void Add(TensorSlot& slot, const Request& request, bool with_root);
 
-  // Somebody waits for a slot that was added.
+  // A thread waits for a slot that was added.
   void MarkUrgent(TensorSlot& slot);
 
-  // From now on everything starts at once, of all process sets or of one.
+  // From now on everything starts immediately, for all process sets or for one.
   void Flush() { flushing_ = true; }
   void Flush(ProcessSetId process_set) { flushing_sets_.insert(process_set); }
-  // The process set has come to its end, and nothing of it waits.
+  // The process set has ended, and no operation of it waits.
   void Forget(ProcessSetId process_set) { flushing_sets_.erase(process_set); }
 
   struct Batch {
@@ -45,11 +45,11 @@ class BatchPlanner {
     std::vector<TensorSlot*> tensors;  // reduced together
     std::vector<TensorSlot*> absent;   // end without a reduction
   };
-  // The batch to start now, or nullopt. While the root's data plane is busy,
-  // its own process sets gather.
+  // The bucket to start now, or nullopt. While the root's data plane is busy,
+  // operations of its own process sets gather.
   std::optional<Batch> Next(bool root_is_idle);
 
-  // Nothing waits, of all process sets or of one.
+  // Whether nothing waits, in all process sets or in one.
   bool empty() const { return groups_.empty() && absent_.empty(); }
   bool holds(ProcessSetId process_set) const;
 
@@ -60,15 +60,16 @@ class BatchPlanner {
     uint64_t order;  // of arrival
   };
   struct Group {
-    // What all of them share, whatever their names and tensors.
+    // What all of them share, apart from names and tensors.
     Request key;
     bool with_root;
     std::vector<Entry> entries;
-    size_t first = 0;  // of the entries that are left
+    size_t first = 0;  // index of the first remaining entry
     int64_t bytes = 0;
     int urgent = 0;
   };
-  // Of one process set. They cost nothing, and go along with any batch.
+  // Absent operations of one process set. They cost nothing, and end along with
+  // any bucket.
   struct Absent {
     bool with_root = true;
     bool urgent = false;
@@ -93,43 +94,45 @@ class BatchPlanner {
   absl::btree_map<ProcessSetId, Absent> absent_;
 };
 
-// Turns tensors that are ready on all ranks, and ranks that want to leave, into
-// decisions (still without numbers). Pure: no I/O, threads or clock.
+// Makes decisions (still without numbers) about tensors that are ready on all
+// ranks, and about ranks that leave. There is no I/O, thread or clock.
 class DecisionMaker {
  public:
-  // `membership` outlives this; the root is rank 0. `max_idle_uses`: as
-  // IdPool's.
+  // `membership` must outlive this; the root is rank 0. `max_idle_uses`: see
+  // IdPool.
   DecisionMaker(const Membership& membership, int64_t fusion_threshold_bytes,
                 int64_t min_batch_bytes, uint64_t max_idle_uses);
 
   // Every rank that takes part has submitted the slot's operation. Returns what
-  // is decided at once: a failure if they do not agree about it or it cannot be
-  // done now, or a new process set. Else it stays here until a later decision.
+  // can be decided now: a failure if the ranks disagree or it cannot be done
+  // now, or a new process set. Otherwise the slot stays here until a later
+  // decision.
   std::vector<wire::Decision> OnReady(TensorSlot& slot);
 
-  // Somebody waits for a slot that was passed to OnReady.
+  // A thread waits for a slot that was passed to OnReady.
   void MarkUrgent(TensorSlot& slot) { planner_.MarkUrgent(slot); }
 
-  // The first rank leaves; decided once what is ready has been started.
+  // The first rank leaves. This is decided once all that is ready has been
+  // started.
   void OnDeparture(const wire::Departure& departure);
   // All ranks have left.
   void OnAllLeft() { all_left_ = true; }
 
-  // What is decided now, in this order: batches of process sets with the root
-  // only while its data plane is idle, and then one.
+  // What is decided now, in this order. At most one bucket of the process sets
+  // with the root, and only while its data plane is idle.
   std::vector<wire::Decision> Next(bool root_is_idle);
 
-  // The ids that are to be forgotten by the next decision; none once ranks have
-  // left.
+  // The ids that the next decision has to forget; none once ranks have left.
   std::vector<uint32_t> TakeForgotten() {
     return departed_ ? std::vector<uint32_t>() : ids_.TakeForgotten();
   }
-  // What is to be forgotten, is forgotten in another way, or by all ranks.
+  // For ids that are about to be forgotten, are forgotten in another way, or
+  // have been forgotten by all ranks.
   IdPool& ids() { return ids_; }
 
  private:
   // Adds the operation to one of these lists: by id, with a new id, or to
-  // `others`, that are worth none.
+  // `others`, which are not worth an id.
   struct Described {
     absl::InlinedVector<const TensorSlot*, 8> by_id, registered, others;
     absl::InlinedVector<uint32_t, 8> ids;
@@ -138,7 +141,7 @@ class DecisionMaker {
       google::protobuf::RepeatedPtrField<wire::Registration>;
   void Describe(const TensorSlot& slot, Described& described,
                 Registrations* registrations);
-  // Whether the slot's request, which has none, is worth an id.
+  // Whether the slot's request, which has no id, is worth one.
   bool GetsId(const TensorSlot& slot, const Request& request);
   void DescribeBatch(const BatchPlanner::Batch& planned, wire::Batch* batch);
   void DecideRemovals(std::vector<wire::Decision>& decisions);

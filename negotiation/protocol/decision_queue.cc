@@ -79,7 +79,7 @@ absl::Status DecisionQueue::OnMessage(int from, const wire::Message& message) {
       return status;
     }
     if (!Gates::HasCounted(gate)) continue;
-    // What this rank has told of it before need not arrive any more.
+    // What this rank has sent about it earlier need not arrive any more.
     std::erase_if(told_, [&](const Told& told) {
       return told.gate == gate >> kGateFlagBits;
     });

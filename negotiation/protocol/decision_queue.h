@@ -1,5 +1,5 @@
-// DecisionQueue: what the ranks have decided, in one order, until this rank
-// carries it out.
+// DecisionQueue keeps what the ranks have decided, in one order, until this
+// rank carries it out.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@
 
 namespace hvdlite::negotiation {
 
-// Something that this rank does, in the order of the numbers. All ranks get the
-// same decisions, but for the batches of process sets that they are not in.
+// A decision to carry out, in the order of the numbers. All ranks get the same
+// decisions, except the buckets of process sets that they are not in.
 struct Decision {
   enum class Kind {
-    kBatch,             // run the batch
+    kBatch,             // run the bucket
     kFailure,           // operation `failed` ends with `message`; the world is
                         // healthy
     kAddProcessSet,     // `process_set` of `members` begins
@@ -35,14 +35,14 @@ struct Decision {
     kBroken,            // the world is aborted, because of `message`
     kShutdown,          // all ranks have left: the last decision
   };
-  // An operation of a batch.
+  // An operation of a bucket.
   struct Tensor {
-    // This rank's; nullopt: this rank has joined, and takes part in `request`
-    // with nothing.
+    // This rank's operation. Nullopt: this rank has joined, and takes part in
+    // `request` without data.
     std::optional<Token> token;
     std::shared_ptr<const Request> request;
-    int last_rank = 0;        // who submitted last
-    int64_t lateness_us = 0;  // how long after the first
+    int last_rank = 0;        // the rank that submitted last
+    int64_t lateness_us = 0;  // how long after the first one
   };
 
   Kind kind = Kind::kBatch;
@@ -52,7 +52,7 @@ struct Decision {
   std::vector<Token> absent;    // end without a reduction
   int participants = 0;         // members that have not joined
   std::vector<Token> failed;
-  uint32_t next_step = 0;      // of a failure; see Outcome
+  uint32_t next_step = 0;      // for a failure; see Outcome
   std::vector<int> members;    // of the new process set
   std::optional<Token> token;  // the operation that asked for it
   int last_joined = 0;
@@ -62,53 +62,52 @@ struct Decision {
   // out, and calls OnDone() afterwards.
   bool has_gate = false;
   std::string name;                   // of its first operation, for messages
-  std::optional<int64_t> arrived_ns;  // when it came to the gate
-  uint32_t gate_flags = 0;            // of all members: GateFlags
+  std::optional<int64_t> arrived_ns;  // when this rank entered the gate
+  uint32_t gate_flags = 0;            // GateFlags of all members
 };
 
 // Decisions begin in the order of their numbers, and those with gates run one
-// at a time. One with a gate begins once all members have come to it (Gates),
-// and what this rank has told others of gates so far is with them. Pure: no
-// I/O, threads or clock.
+// at a time. One with a gate begins once all members have entered it (Gates),
+// and the others have received what this rank has sent about gates so far.
+// There is no I/O, thread or clock.
 class DecisionQueue {
  public:
   struct Options {
     int rank = 0;
-    // As Negotiator::Options has them.
+    // See Negotiator::Options.
     std::function<std::optional<uint32_t>(const Decision&)> at_gate = {};
     bool blocks_before_relaying = false;
   };
-  // `tree` and `membership` outlive this.
+  // `tree` and `membership` must outlive this.
   DecisionQueue(Options options, const TreePosition& tree,
                 const Membership& membership);
 
-  // Opens the gate of a decision for the members that its process set has now:
-  // this rank, if it is one, is to meet the others before it carries the
-  // decision out; if not, it may have to relay. `counts_on_waiting`: as Gates::
-  // Open.
+  // Opens the gate of a decision for the current members of its process set. If
+  // this rank is a member, it meets the others before it carries the decision
+  // out; if not, it may have to relay. `counts_on_waiting`: see Gates::Open.
   void OpenGate(Decision& decision, bool counts_on_waiting = false);
   void Push(Decision decision) { decisions_.push_back(std::move(decision)); }
 
-  // Comes to the gate of the next decision, if it has one that this rank is not
-  // at, and nothing is being executed.
+  // Enters the gate of the next decision, if it has one that this rank has not
+  // entered, and nothing is being executed.
   enum class Arrival {
     kNone,
     kAtGate,
-    kTooLate,  // it cannot take part, but the others may have begun
+    kTooLate,  // it cannot take part, but others may have begun
   };
   Arrival ComeToGate(int64_t now_ns);
 
-  // As Negotiator has them.
+  // See Negotiator.
   bool CanBegin(uint64_t delivered) const;
   std::optional<Decision> Begin(uint64_t delivered);
-  // The decision with a gate that began last is over. Returns its name.
+  // The decision with a gate that began last has ended. Returns its name.
   const std::string& OnDone();
 
-  // The world is aborted: nobody meets at a gate any more, and what this rank
-  // was to meet others for is dropped, but for what they may already be in.
+  // The world is aborted: no gate is entered any more. Decisions with gates are
+  // dropped, except those that others may already be in.
   void Abandon();
 
-  // News of gates that a neighbour has told, as Gates::OnReport and OnMessage.
+  // News about gates from a neighbour; see Gates::OnReport and OnMessage.
   void OnReport(int from, std::optional<uint64_t> waits_after) {
     gates_.OnReport(from, waits_after);
   }
@@ -117,10 +116,10 @@ class DecisionQueue {
   void AddNews(int to, wire::Message& message) {
     gates_.TakeOutgoing(to, *message.mutable_gates());
   }
-  // This is the message's number, as `delivered` counts.
+  // `number` is the message's number, as `delivered` counts.
   void OnSend(const wire::Message& message, uint64_t number);
 
-  // The decision that is next; null: there is none.
+  // The next decision; null: there is none.
   const Decision* next() const {
     return decisions_.empty() ? nullptr : &decisions_.front();
   }
@@ -129,13 +128,14 @@ class DecisionQueue {
   bool idle() const { return decisions_.empty() && !running_; }
   // The last decision has begun: all ranks have left.
   bool shut_down() const { return shut_down_; }
-  // The neighbours behind which a member is missing at the next one's gate.
+  // The neighbours behind which a member is missing at the next decision's
+  // gate.
   std::vector<int> Missing() const {
     return gates_.Missing(decisions_.front().number);
   }
 
  private:
-  // What was told of which gate in which message, until it is delivered.
+  // Which message contains news about which gate, until it is delivered.
   struct Told {
     uint64_t gate = 0;
     uint64_t message = 0;
@@ -148,7 +148,7 @@ class DecisionQueue {
   const Membership& membership_;
   Gates gates_;
   std::deque<Decision> decisions_;
-  bool running_ = false;      // one with a gate is being executed
+  bool running_ = false;      // a decision with a gate is running
   std::string running_name_;  // its first operation
   bool shut_down_ = false;
   std::vector<Told> told_;

@@ -11,9 +11,10 @@ namespace hvdlite::negotiation {
 namespace {
 
 constexpr uint64_t kFlagMask = (uint64_t{1} << kGateFlagBits) - 1;
-// Beside the flags: the receiver has been counted as here, and need not tell.
+// Next to the flags: the receiver has been counted as arrived, and does not
+// have to send a message.
 constexpr uint32_t kCounted = 1 << (kGateFlagBits - 1);
-constexpr int kParent = 0;  // as an edge; the children follow
+constexpr int kParent = 0;  // the edge to the parent; children follow
 
 uint64_t Bit(int edge) { return uint64_t{1} << edge; }
 
@@ -67,7 +68,7 @@ void Gates::Open(uint64_t number, ProcessSetId process_set,
       gate.counted |= Bit(static_cast<int>(edge));
     }
   }
-  // All members are behind one edge: they meet without this rank.
+  // If all members are behind one edge, they meet without this rank.
   if (!gate.member && std::popcount(gate.edges) < 2) return;
   gate.heard = gate.counted;
   Proceed(gates_.emplace_back(std::move(gate)));
@@ -80,7 +81,7 @@ void Gates::OnReport(int from, std::optional<uint64_t> waits_after) {
 void Gates::Proceed(Gate& gate) {
   if (gate.member && !gate.arrived) return;
   const uint64_t unheard = gate.edges & ~gate.heard;
-  // With two edges unheard of, there is nobody who may be told.
+  // With two silent edges, no neighbour can be told.
   if (std::popcount(unheard) > 1) return;
   for (uint64_t left = gate.edges & ~gate.told; left != 0; left &= left - 1) {
     const int edge = std::countr_zero(left);
@@ -108,7 +109,7 @@ absl::Status Gates::OnMessage(int from, uint64_t message) {
   const int edge = EdgeOf(from);
   const uint64_t number = message >> kGateFlagBits;
   Gate* const gate = Find(number);
-  // It told before it heard that it had been counted.
+  // The sender sent this before it knew that it had been counted.
   const bool known = gate == nullptr
                          ? number <= last_opened_
                          : edge >= 0 && (gate->counted & Bit(edge)) != 0;
@@ -151,7 +152,7 @@ void Gates::Abandon() {
   std::erase_if(gates_, [](const Gate& gate) { return !OthersMayBegin(gate); });
 }
 
-// A member that has not arrived has told of it only if it has been counted.
+// A member that has not arrived has sent news only if it has been counted.
 bool Gates::OthersMayBegin(const Gate& gate) {
   return gate.member && gate.heard == gate.edges &&
          (gate.arrived || gate.told != 0);

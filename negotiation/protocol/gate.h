@@ -1,4 +1,4 @@
-// Gates: where the members of a process set meet before they do what blocks.
+// Gates is where the members of a process set meet before a blocking call.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -13,72 +13,77 @@
 
 namespace hvdlite::negotiation {
 
-// What a member adds to a gate; whoever passes it knows what all have added.
+// What a member adds to a gate. Each member that passes gets the flags of all.
 enum GateFlags : uint32_t {
-  kGateError = 1,  // it cannot take part: nobody is to begin
+  kGateError = 1,  // it cannot take part: no rank may begin
 };
 inline constexpr int kGateFlagBits = 4;
 
 // A call of the data plane blocks, and may spin, until all members are in it.
-// So each decision that leads to one has a gate: no member begins before all
-// have come to it, nobody spins for a straggler, and whoever waits still serves
-// its messages.
+// So each decision that leads to such a call has a gate, an asynchronous tree
+// barrier. No member begins before all have entered the gate. No rank spins
+// while it waits for a straggler, and waiting ranks still handle messages.
 //
-// The rule, along the edges of the tree: a rank tells a neighbour "all members
-// on my side are here" once it is there itself (if it is a member) and all its
-// other neighbours with members behind them have told it so. A member passes
-// when all its neighbours have. So two small messages cross each edge between
-// members, one in each direction, and the news of the last arrival takes the
-// shortest way to everybody. Ranks between members that are not members
-// themselves relay.
+// The rule works along the edges of the tree. A rank sends "all members on my
+// side are here" to a neighbour under two conditions. It is there itself, if it
+// is a member. And all its other neighbours with members behind them have sent
+// the same. A member passes when all its neighbours have sent it. So two small
+// messages cross each edge between members, one in each direction. The news of
+// the last arrival takes the shortest way to all ranks. Ranks between members
+// that are not members relay.
 //
-// A leaf of the tree that does nothing but wait for a result says so beside
-// what it reports (OnReport): its parent then counts it as here when the next
-// decision that concerns it is a reduction or a barrier, and says that it did.
-// What is left of the gate is one message, which goes along with the decision.
-// Where there is but one node, a leaf that has nothing left to do says the
-// same: whoever waits for it in shared memory still hears of the world's end.
+// A leaf of the tree that only waits for a result adds this to its report
+// (OnReport). Its parent then counts it as arrived if the next decision that
+// concerns it is a reduction or a barrier, and informs it. The gate then needs
+// only one message, which is sent along with the decision. If there is only one
+// node, a leaf that has nothing left to do reports the same. There, a rank that
+// waits for it in shared memory still learns of the world's end.
 //
-// Why nobody waits for ever: of the gates that are not done with take the one
-// of the lowest number. Its members have done all that comes before it. A relay
-// stays out of calls of later decisions until it has relayed (MayBlock), and
-// nobody begins to block before what it has told of gates so far is with its
-// neighbours. So every rank on the way serves its messages, or is in the call
-// of an earlier decision, which all its members have come to or will: it ends.
-// (To relay only what is half done first would not be enough: inside a call, a
-// relay may wait for a member of it that waits for the relay at an earlier
-// gate. To have everything delivered first would be too much: who is in the
-// call already takes nothing that was sent after the news that let it in.)
+// Why there is no deadlock: among the open gates, take the one with the lowest
+// number. Its members have finished everything before it. A relay does not
+// enter calls of later decisions until it has relayed (MayBlock). No rank
+// begins to block before its neighbours have received all that it has sent
+// about gates so far. So every rank on the way handles its messages, or is in
+// the call of an earlier decision. All members of that decision have arrived,
+// or will: the call ends.
 //
-// One rank's part in all gates that concern it. Pure: no I/O, threads or clock.
+// Two other rules do not work. A relay could stay out only for gates that it
+// has received news about. But inside a call, it may then wait for a member
+// that waits for the relay at an earlier gate. Or everything could be delivered
+// before a rank blocks. But a rank that is in the call already does not receive
+// what was sent after the news that let it in.
+//
+// One rank's part in all gates that concern it. There is no I/O, thread or
+// clock.
 class Gates {
  public:
-  // The references outlive this.
+  // References must outlive this.
   Gates(int rank, const TreePosition& tree, const Membership& membership);
 
-  // Decision `number`, larger than any before, has a gate for the members that
-  // the process set has now. `counts_on_waiting`: leaves that wait are here.
+  // Decision `number`, larger than all before, has a gate for the current
+  // members of the process set. `counts_on_waiting`: waiting leaves count as
+  // arrived.
   void Open(uint64_t number, ProcessSetId process_set, bool counts_on_waiting);
 
-  // This rank, a member, has come to the gate, with flags of its own. False if
-  // it has been counted as here without any: the others may have begun.
+  // This rank, a member, has entered the gate with these flags. False if it was
+  // already counted as arrived without flags: other ranks may have begun.
   bool Arrive(uint64_t number, uint32_t flags);
 
-  // A neighbour has reported something. `waits_after`: it is a leaf, waits, and
-  // has executed all decisions up to this number that concern it; it will
-  // come to the gate of a batch at once, with no flags. None: it says nothing
-  // of the kind, and what it said before does not hold any more.
+  // A neighbour has sent a report. `waits_after`: the neighbour is a leaf,
+  // waits, and has executed all decisions up to this number that concern it. It
+  // will enter the gate of a bucket immediately, with no flags. Nullopt: it
+  // does not wait, and an earlier statement is no longer valid.
   void OnReport(int from, std::optional<uint64_t> waits_after);
 
-  // What a neighbour told of a gate. Errors: Internal for what breaks the
+  // A neighbour's message about a gate. Errors: Internal for a violation of the
   // protocol.
   absl::Status OnMessage(int from, uint64_t gate);
 
-  // Whether the sender says that it has counted this rank as here: it does not
-  // wait for what this rank has told it of that gate, if anything.
+  // Whether the sender has counted this rank as arrived: then it does not wait
+  // for this rank's message about that gate, if there is one.
   static bool HasCounted(uint64_t gate);
 
-  // The flags of all members once all are there; nullopt before.
+  // The flags of all members once all have arrived; nullopt before.
   std::optional<uint32_t> Passed(uint64_t number) const;
 
   // Whether this rank may block in decision `number`: it has nothing left to
@@ -88,18 +93,20 @@ class Gates {
   // This rank has passed the gate and will not ask for it again.
   void Close(uint64_t number);
 
-  // Whether all that this rank knows of are here, so that they may be in the
-  // decision's call: this rank has passed, or will as soon as it arrives.
+  // Whether all members have arrived as far as this rank knows, so that they
+  // may be in the decision's call. This rank has passed, or will pass when it
+  // arrives.
   bool OthersMayBegin(uint64_t number) const;
 
-  // The world is aborted: nothing is awaited or told any more. Where others
-  // may begin, this rank still does.
+  // The world is aborted: nothing is awaited or sent any more. If other ranks
+  // may have begun, this rank still begins.
   void Abandon();
 
-  // Appends what is to be told to the neighbour, and forgets it.
+  // Appends the messages for the neighbour, and forgets them.
   void TakeOutgoing(int to, google::protobuf::RepeatedField<uint64_t>& gates);
 
-  // The neighbours that have not told that all behind them are at the gate.
+  // The neighbours that have not reported that all members behind them have
+  // arrived.
   std::vector<int> Missing(uint64_t number) const;
 
  private:
@@ -111,8 +118,8 @@ class Gates {
     uint64_t edges = 0;    // with members behind them
     uint64_t heard = 0;    // from these edges
     uint64_t told = 0;     // to these edges
-    uint64_t counted = 0;  // heard, in that they wait
-    uint32_t flags = 0;    // its own, and all that it has heard
+    uint64_t counted = 0;  // heard, because they wait
+    uint32_t flags = 0;    // its own, and all received
   };
   struct Outgoing {
     int edge = 0;
@@ -124,8 +131,8 @@ class Gates {
   int RankAt(int edge) const;
   Gate* Find(uint64_t number);
   const Gate* Find(uint64_t number) const;
-  // Tells whom there is something to tell; forgets a gate that needs nothing
-  // more of a rank that is not a member.
+  // Sends the messages that are due. Forgets a gate that needs nothing more
+  // from a rank that is not a member.
   void Proceed(Gate& gate);
 
   const int rank_;
@@ -133,7 +140,8 @@ class Gates {
   const Membership& membership_;
   std::vector<Gate> gates_;  // by number, ascending
   uint64_t last_opened_ = 0;
-  // Of each edge: the last gate that concerned it, and how far it says to wait.
+  // For each edge: the last gate that concerned it, and the number after which
+  // it waits.
   std::vector<uint64_t> last_gate_;
   std::vector<std::optional<uint64_t>> waits_after_;
   std::vector<Outgoing> outgoing_;

@@ -21,7 +21,8 @@ std::optional<Heartbeat::Lost> Heartbeat::Advance(bool waiting,
                                                   int64_t now_ns) {
   const int64_t passed_ns = now_ns - std::exchange(now_ns_, now_ns);
   if (!on()) return std::nullopt;
-  // Deadlines come once per interval: this rank was busy or stopped itself.
+  // Deadlines come once per interval. A longer gap means that this rank was
+  // busy or stopped.
   const int64_t not_counted_ns = passed_ns > 2 * interval_ns_ ? passed_ns : 0;
   const auto passing_on =
       std::count_if(neighbours_.begin(), neighbours_.end(),
@@ -40,7 +41,7 @@ std::optional<Heartbeat::Lost> Heartbeat::Advance(bool waiting,
     if (neighbour.asked_ns.has_value()) {
       *neighbour.asked_ns += not_counted_ns;
       if (absl::Nanoseconds(now_ns - *neighbour.asked_ns) >= options_.timeout) {
-        if (lost.has_value()) continue;  // the next time
+        if (lost.has_value()) continue;  // next time
         lost = {neighbour.rank,
                 absl::Nanoseconds(now_ns - neighbour.quiet_since_ns)};
         neighbour.asked_ns = neighbour.last_ping_ns = now_ns;

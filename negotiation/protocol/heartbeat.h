@@ -1,4 +1,4 @@
-// Heartbeat: notices neighbours in the tree that give no sign of life.
+// Heartbeat detects neighbours in the tree that give no sign of life.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace hvdlite::negotiation {
 
-// While this rank waits for others, a neighbour that was silent for `interval`
-// is pinged, and again every `interval`; any message of it is an answer. One
-// that has not answered for `timeout` is lost: its process is stopped, its host
-// is down, or the link is cut. A rank that is pinged does the same with its
-// other neighbours: so all links are looked at on the way from a rank that
-// waits to wherever the trouble is, and no message is sent while nobody waits.
+// While this rank waits for others, it pings a neighbour that was silent for
+// `interval`, and again every `interval`. Any message of the neighbour is an
+// answer. A neighbour that has not answered for `timeout` is lost: its process
+// is stopped, its host is down, or the link is cut. A rank that is pinged does
+// the same with its other neighbours. So all links from a waiting rank to the
+// faulty place are checked, and no message is sent while no rank waits.
 //
-// Time in which this rank itself did not look at its messages does not count:
-// the answers may have come in meanwhile. Pure: no I/O, threads or clock.
+// Time in which this rank itself did not read its messages does not count:
+// answers may have come in meanwhile. There is no I/O, thread or clock.
 class Heartbeat {
  public:
   struct Options {
@@ -27,8 +27,8 @@ class Heartbeat {
   };
   Heartbeat(const Options& options, absl::Span<const int> neighbours);
 
-  // Sets the time. Returns a neighbour that is lost, if there is one; each of
-  // them once per timeout.
+  // Sets the time. Returns a lost neighbour, if there is one; each of them once
+  // per timeout.
   struct Lost {
     int rank = 0;
     absl::Duration silent;
@@ -38,8 +38,8 @@ class Heartbeat {
   // A message of a neighbour has arrived.
   void OnMessage(int rank, bool is_ping, int64_t now_ns);
 
-  // What to send to a neighbour now, which gets another message in any case if
-  // `sends`.
+  // What to send to a neighbour now. `sends`: the neighbour gets another
+  // message in any case.
   struct Signs {
     bool ping = false;
     bool pong = false;
@@ -53,10 +53,10 @@ class Heartbeat {
   struct Neighbour {
     int rank = 0;
     bool watched = false;
-    int64_t quiet_since_ns = 0;       // heard of then, or watched from then on
-    std::optional<int64_t> asked_ns;  // first ping that is not answered
+    int64_t quiet_since_ns = 0;       // last heard of, or watched since
+    std::optional<int64_t> asked_ns;  // first unanswered ping
     int64_t last_ping_ns = 0;
-    std::optional<int64_t> pinged_us_ns;  // when its last ping came
+    std::optional<int64_t> pinged_us_ns;  // arrival of its last ping
     bool to_ping = false;
     bool to_answer = false;
   };

@@ -44,8 +44,8 @@ std::vector<uint32_t> IdPool::TakeForgotten() {
     if (std::exchange(last_use_[id], 0) != 0) forgotten.push_back(id);
   }
   released_.clear();
-  // All at once, now and then: each message is about many, and looking at all
-  // of them costs little per use.
+  // All ids are checked together from time to time. So each message is about
+  // many ids, and the check costs little per use.
   if (uses_ >= next_sweep_) {
     next_sweep_ = uses_ + std::max<uint64_t>(max_idle_uses_ / 8, 1);
     for (uint32_t id = 0; id < last_use_.size(); ++id) {

@@ -1,4 +1,5 @@
-// IdPool: at the root, which requests get ids, and which ids are forgotten.
+// IdPool decides at the root which requests get ids, and which ids are
+// forgotten.
 #pragma once
 
 #include <cstdint>
@@ -9,44 +10,45 @@
 
 namespace hvdlite::negotiation {
 
-// Ids are small numbers: given out from 0 on, and again once they are free.
-// "For a while" is counted in uses, one per operation that is decided; so the
-// number of ids does not grow with that of operations or of requests. Pure.
+// Ids are small numbers, given out from 0 on, and again once they are free.
+// Time is counted in uses, one per operation that is decided. So the number of
+// ids grows neither with that of operations nor with that of requests. There is
+// no I/O, thread or clock.
 class IdPool {
  public:
-  // An id is forgotten when that many other uses, or an eighth more, have
-  // followed its last one. A request that is used again within as many
-  // different ones is worth an id.
+  // An id is forgotten after this number of uses of other ids (or up to an
+  // eighth more) since its last use. A request gets an id if it is used again
+  // within this number of different requests.
   explicit IdPool(uint64_t max_idle_uses);
 
-  // Whether the request was used a while ago; it counts as used. Of different
-  // requests with one fingerprint the second may get an id at its first use.
+  // Whether the request was used a while ago; counts as a use. If two requests
+  // have the same fingerprint, the second may get an id at its first use.
   bool IsUsedAgain(uint64_t fingerprint);
 
-  // An id that nobody uses, the lowest; it counts as used.
+  // Returns the lowest free id; counts as a use.
   uint32_t Take();
-  void OnUse(uint32_t id);  // of an id that was taken
-  // How many uses ago it was used last.
+  void OnUse(uint32_t id);  // for an id from Take
+  // How many uses ago it was last used.
   uint64_t IdleUses(uint32_t id) const { return uses_ - last_use_[id]; }
 
   // This id is to be forgotten next.
   void Release(uint32_t id) { released_.push_back(id); }
-  // The ids to forget now, ascending; they are not used until Return.
+  // The ids to forget now, ascending. They stay unused until Return.
   std::vector<uint32_t> TakeForgotten();
-  // These are forgotten without that TakeForgotten has said so.
+  // These ids are forgotten, although TakeForgotten did not return them.
   void Retire(absl::Span<const uint32_t> ids);
   // No rank knows these any more: they can be given out again.
   void Return(absl::Span<const uint32_t> ids);
 
  private:
   const uint64_t max_idle_uses_;
-  // Fingerprints of requests without id: the latest, and those before them.
+  // Fingerprints of requests without id: the latest, and the earlier ones.
   absl::flat_hash_set<uint64_t> used_once_;
   absl::flat_hash_set<uint64_t> used_once_before_;
   uint64_t uses_ = 0;
   uint64_t next_sweep_ = 0;          // in uses_
   std::vector<uint64_t> last_use_;   // by id; 0: not in use
-  std::vector<uint32_t> free_;       // a heap, the lowest in front
+  std::vector<uint32_t> free_;       // a heap, lowest first
   std::vector<uint32_t> released_;
 };
 

@@ -50,7 +50,7 @@ Phase Liveness::PhaseIn(const Situation& situation) const {
 
 bool Liveness::Advance(const Situation& situation, int64_t now_ns) {
   now_ns_ = now_ns;
-  // Who waits looks again and again: all of the below but once in a while.
+  // A waiting rank calls this very often; it rarely has to check.
   if (now_ns < look_again_ns_) return false;
   looked_phase_ = PhaseIn(situation);
   const PhaseRule& rule = RuleOf(looked_phase_);
@@ -89,12 +89,11 @@ bool Liveness::OnLost(const Heartbeat::Lost& lost) {
       options_.layout->NameOf(lost.rank), " has given no sign of life to ",
       options_.layout->NameOf(options_.rank), " for ",
       absl::FormatDuration(absl::Trunc(lost.silent, absl::Seconds(1))),
-      "; see whether its process is stopped or swamped, ",
+      "; check whether its process is stopped or overloaded, ",
       !one_host ? "its host is down, or the link between the two is cut"
       : layout.leaders().size() > 1
-          // Inside a call of MPI it answers nobody.
-          ? "or waits in MPI for a rank of another host, which is gone or cut "
-            "off"
+          // A rank inside a call of MPI answers no other rank.
+          ? "or waits in MPI for a rank of another host that is gone or cut off"
           : "or waits in MPI for a rank that is gone");
   return surroundings_.end_world(reason,
                                  lost.rank == surroundings_.tree.parent);
@@ -113,15 +112,17 @@ std::string Liveness::DescribeLateAtGate(absl::Duration waiting) const {
   return absl::StrCat(
       options_.layout->NameOf(options_.rank), " has waited ",
       absl::FormatDuration(absl::Trunc(waiting, absl::Seconds(1))), " to ",
-      ends ? "end the world, which all have left"
-           : absl::StrCat("begin '", next.name, "', which all have submitted"),
+      ends ? "end the world, which all ranks have left"
+           : absl::StrCat("begin '", next.name,
+                          "', which all ranks have submitted"),
       ", for ",
-      missing.empty() ? "what it relays to others"
+      missing.empty() ? "the delivery of what it relays"
                       : absl::StrJoin(missing, ", "),
-      ends ? ". They have left it by an exception or an optimizer's end, but "
-             "have not called hvdlite::shutdown() or exited"
-           : ". They may be in a long batch of another process set; if not, "
-             "see whether their processes get their cores");
+      ends ? ". They have left it because of an exception or because an "
+             "optimizer was destroyed, but have not called "
+             "hvdlite::shutdown() or exited"
+           : ". They may be in a long reduction of another process set; if "
+             "not, check whether their processes get CPU time");
 }
 
 void Liveness::OnLateAtGate(absl::Duration waiting) {
@@ -136,7 +137,7 @@ void Liveness::OnLateAtGate(absl::Duration waiting) {
   }
 }
 
-// ---- Who has left.
+// ---- Ranks that have left.
 
 void Liveness::Leave(const std::string& reason) {
   if (std::exchange(left_, true)) return;
@@ -148,8 +149,8 @@ void Liveness::Leave(const std::string& reason) {
   OnAllLeft(0);
 }
 
-// What all ranks have submitted is to run before anybody leaves: all are asked
-// for what they coalesce.
+// Everything that all ranks have submitted has to run before any rank leaves.
+// So all ranks are asked for the reports that they hold back.
 void Liveness::OnDeparture(const wire::Departure& departure) {
   if (std::exchange(departing_, true)) return;
   if (!is_root()) {
@@ -188,7 +189,7 @@ void Liveness::OnAllLeft(int source) {
   }
 }
 
-// ---- Who is missing, and what these are doing.
+// ---- Missing ranks, and what they are doing.
 
 void Liveness::OnProbe(const wire::Probe& probe) {
   *surroundings_.to_children.mutable_probe() = probe;
@@ -241,10 +242,10 @@ void Liveness::Conclude(const wire::Answer& answer) {
     warnings_.push_back(absl::StrCat(verdict.message, verdict.details));
     return;
   }
-  // What all ranks hear stays short.
+  // The text that all ranks get stays short.
   if (!verdict.details.empty()) {
-    warnings_.push_back(absl::StrCat(
-        "what ranks are doing for which the world ends:", verdict.details));
+    warnings_.push_back(absl::StrCat("the world ends because of these ranks:",
+                                     verdict.details));
   }
   surroundings_.end_world(verdict.message, false);
 }
@@ -269,7 +270,7 @@ void Liveness::Inspect() {
   }
   const uint64_t all = (uint64_t{2} << surroundings_.tree.children.size()) - 1;
   if (left_sources_ == all && last_call_answered_) {
-    // An answer might come after the shutdown: it is waited for before.
+    // An answer might come after the shutdown, so it is awaited first.
     if (!stalls_.probe().is_open()) surroundings_.decision_maker.OnAllLeft();
     return;
   }
@@ -291,7 +292,7 @@ std::optional<int64_t> Liveness::next_deadline_ns(
   const Phase phase = PhaseIn(situation);
   if (phase != looked_phase_) return look_again_ns_;  // what it watches differs
   const PhaseRule& rule = RuleOf(phase);
-  // In the end nobody is asked any more.
+  // At the end, no rank is asked any more.
   std::optional<int64_t> deadline;
   if (phase != Phase::kEnding) {
     deadline = stalls_.next_deadline_ns(rule.missing_ranks);

@@ -1,4 +1,5 @@
-// Liveness: who is waited for, since when, and when that is too long.
+// Liveness decides which ranks are waited for, since when, and when the wait is
+// too long.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@
 
 namespace hvdlite::negotiation {
 
-// What a rank does, as far as waiting goes. Of several that apply, the last.
+// The activities of a rank that differ in waiting. If several apply, the last
+// one counts.
 enum class Phase {
   kComputing,
   kNegotiating,
@@ -34,19 +36,19 @@ enum class Phase {
   kInDataPlane,
 };
 
-// The rules, in one table. In each phase
-// - silent neighbours: those in the tree that give no sign of life for
-//   `Heartbeat::Options::interval` are asked for one; after its `timeout` the
-//   world ends, naming rank and host;
-// - missing ranks: after `stall_warning` the root asks all ranks, and tells who
-//   has not done what is waited for, and what they did last and when; after
-//   `stall_failure` the world ends for it;
-// - late at the gate: after `stall_warning` this rank tells behind which
-//   neighbours somebody is missing. It is no error: they may be in a long
-//   batch. But at the last gate the world ends for it after `stall_failure`;
-// - must return: after `watchdog_seconds` without a sign of progress all waits
-//   of this rank end, from a thread of its own. The only phase in which a rank
-//   cannot serve its messages.
+// The rules are in one table. In each phase:
+// - silent neighbours: neighbours in the tree that give no sign of life for
+//   `Heartbeat::Options::interval` are pinged. After its `timeout` the world
+//   ends; the error names rank and host.
+// - missing ranks: after `stall_warning` the root asks all ranks. It reports
+//   which have not done what is waited for, and what they did last and when.
+//   After `stall_failure` the world ends.
+// - late at the gate: after `stall_warning` this rank reports the neighbours
+//   behind which ranks are missing. This is not an error: they may be in a long
+//   reduction. But at the last gate the world ends after `stall_failure`.
+// - must return: after `watchdog_seconds` without progress, another thread ends
+//   all waits of this rank. This is the only phase in which a rank cannot
+//   handle its messages.
 struct PhaseRule {
   Phase phase;
   const char* waits_for;
@@ -57,7 +59,7 @@ struct PhaseRule {
 };
 inline constexpr PhaseRule kPhaseRules[] = {
     //                    waits for              silent missing late   must
-    {Phase::kComputing, "nobody", false, false, false, false},
+    {Phase::kComputing, "nothing", false, false, false, false},
     {Phase::kNegotiating, "what others submit", true, true, false, false},
     {Phase::kLeaving, "others to leave, too", true, true, false, false},
     {Phase::kAtGate, "others at a gate", true, true, true, false},
@@ -68,10 +70,11 @@ constexpr const PhaseRule& RuleOf(Phase phase) {
   return kPhaseRules[static_cast<size_t>(phase)];
 }
 
-// One rank's watch over itself and the others, but for the phase in which it
-// has to be watched from outside (Watchdog); and who has left. Its parts:
-// Heartbeat for silent neighbours, StallInspector for missing ranks, StallProbe
-// for what these are doing. Pure: no I/O, threads or clock.
+// One rank's watch over itself and the others, except the phase in which
+// another thread has to watch it (Watchdog). It also knows which ranks have
+// left. Its parts are Heartbeat for silent neighbours, StallInspector for
+// missing ranks, and StallProbe for what these are doing. There is no I/O,
+// thread or clock.
 class Liveness {
  public:
   struct Options {
@@ -80,10 +83,10 @@ class Liveness {
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
     Heartbeat::Options heartbeat;
-    bool explains = false;                         // as StallProbe::Options
+    bool explains = false;                         // see StallProbe::Options
     std::shared_ptr<const std::vector<int>> pids;  // null: not known
   };
-  // What it looks at, and where it puts what others are to hear; outlives this.
+  // What it reads, and where it puts messages to others; must outlive it.
   struct Surroundings {
     const TreePosition& tree;
     const Membership& membership;
@@ -91,26 +94,27 @@ class Liveness {
     const DecisionQueue& queue;
     ReportDraft& to_parent;
     wire::Directive& to_children;
-    DecisionMaker& decision_maker;  // at the root alone
-    // The world is to be aborted. `is_cut_off`: the root's answer would not
-    // come. True: it is.
+    DecisionMaker& decision_maker;  // at the root only
+    // Aborts the world. `is_cut_off`: the root's answer would not arrive.
+    // Returns true if the world is aborted.
     std::function<bool(const std::string& reason, bool is_cut_off)> end_world;
   };
   Liveness(const Options& options, Surroundings surroundings);
 
-  // What this rank does, but for what it has decided.
+  // What this rank does, apart from its decisions.
   struct Situation {
-    bool over = false;   // nothing more is to come of anybody
+    bool over = false;   // no rank has anything more to send
     bool waits = false;  // for what it has submitted
     std::optional<int64_t> joining_since_ns;
   };
-  // Sets the time for what follows, and looks for what takes too long; false if
-  // it is not time for that.
+  // Sets the time for the following calls, and checks what takes too long.
+  // Returns false if it is too early to check.
   bool Advance(const Situation& situation, int64_t now_ns);
   // When Advance should be called at the latest; nullopt: no need.
   std::optional<int64_t> next_deadline_ns(const Situation& situation) const;
 
-  // Signs of life: of a neighbour's message, and what to add to one.
+  // Signs of life: those in a neighbour's message, and those to add to a
+  // message.
   void OnMessage(int from, const wire::Message& message) {
     heartbeat_.OnMessage(from, message.ping(), now_ns_);
   }
@@ -118,14 +122,15 @@ class Liveness {
     return heartbeat_.Take(to, sends);
   }
 
-  // What a child reports of ranks that have left, and of those that wait.
+  // Handles what a child reports about ranks that have left, and ranks that
+  // wait.
   void OnReport(int source, const wire::Report& report,
                 const Situation& situation);
   // A probe has come from the parent.
   void OnProbe(const wire::Probe& probe);
 
-  // As Negotiator has them; true: something has happened. `waits`: a thread of
-  // this rank waits for others meanwhile.
+  // See Negotiator. True: something has happened. `waits`: a thread of this
+  // rank waits for others meanwhile.
   bool Explain(absl::FunctionRef<std::optional<Explanation>()> self,
                absl::FunctionRef<std::optional<ProcessSample>(int rank)> look,
                bool waits);
@@ -133,8 +138,8 @@ class Liveness {
   void Leave(const std::string& reason);
   std::vector<std::string> TakeWarnings();
 
-  // For what is told of this rank's last deeds: it has submitted the slot's
-  // operation; it is about to forget ids; it has executed a decision.
+  // Records this rank's latest actions: it has submitted the slot's operation;
+  // it is about to forget ids; it has executed a decision.
   void OnSubmit(const TensorSlot& slot) { stalls_.probe().OnSubmit(slot); }
   void OnForget() { stalls_.probe().KeepLastName(surroundings_.table); }
   void OnDone(const std::string& name) {
@@ -145,13 +150,13 @@ class Liveness {
   bool is_root() const { return surroundings_.tree.parent < 0; }
   Phase PhaseIn(const Situation& situation) const;
   bool OnLost(const Heartbeat::Lost& lost);
-  // This rank waits at the gate of the next decision for long.
+  // This rank has waited long at the gate of the next decision.
   void OnLateAtGate(absl::Duration waiting);
   std::string DescribeLateAtGate(absl::Duration waiting) const;
-  // The subtree's first rank leaves; or every rank of a source has left.
+  // The subtree's first rank leaves, or every rank of a source has left.
   void OnDeparture(const wire::Departure& departure);
   void OnAllLeft(int source);
-  // Passes on what has been found out.
+  // Passes on what has been found.
   void Inspect();
   // At the root: a probe's answer is complete.
   void Conclude(const wire::Answer& answer);
@@ -162,15 +167,16 @@ class Liveness {
   Heartbeat heartbeat_;
   StallInspector stalls_;
   int64_t now_ns_ = 0;
-  int64_t since_ns_ = 0;  // at the gate, or when this rank was late last
+  int64_t since_ns_ = 0;  // start of the wait, or last warning
   Phase looked_phase_ = Phase::kComputing;  // in Advance()
-  int64_t look_again_ns_ = 0;               // there, at the latest
+  int64_t look_again_ns_ = 0;               // in Advance(), at the latest
   bool left_ = false;
-  uint64_t left_sources_ = 0;  // of which every rank has left
+  uint64_t left_sources_ = 0;  // all ranks of these have left
   bool departing_ = false;     // some rank of the subtree has left
-  // At the root: who left first, before all have told what they coalesce.
+  // At the root: the first rank that left, until all ranks have sent the
+  // reports that they hold back.
   std::optional<wire::Departure> departure_;
-  std::optional<uint64_t> last_call_;  // the probe that asks for that
+  std::optional<uint64_t> last_call_;  // the probe that asks for these
   bool last_call_answered_ = false;
   std::vector<std::string> warnings_;
 };

@@ -14,7 +14,8 @@ Membership::Membership(int rank, int world_size, const TreePosition& tree)
 
 void Membership::Add(ProcessSetId id, absl::Span<const int> members) {
   Set& set = sets_[id];
-  // In place: a set that could not grow is not destroyed.
+  // The set is replaced in place: a set that could not grow must not be
+  // destroyed.
   set.members.clear();
   set.members.insert(members.begin(), members.end());
   set.edges = ComputeEdges(id);

@@ -10,7 +10,7 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// The source takes part in the slot's instance, and has not arrived.
+// Whether the source takes part in the slot's instance, and has not arrived.
 bool Expects(const Membership& membership, int source, const TensorSlot& slot) {
   return !slot.has_arrived(source) &&
          ((membership.SourcesOf(slot.process_set) >> source) & 1) != 0;
@@ -50,7 +50,7 @@ Negotiator::Negotiator(const Options& options)
              return over();
            }}) {}
 
-// ---- Time, and what others want to know.
+// ---- Time, and questions of others.
 
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
@@ -95,7 +95,7 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
   if (request.collective == Collective::kJoin) {
     join_token_ = token;
     join_submitted_ns_ = submitted_ns.value_or(now_ns_);
-    // The join waits for what is pending, whether or not anybody else does.
+    // The join waits for pending operations, even if no thread waits for them.
     for (TensorSlot* slot : table_.All()) {
       if (slot->token.has_value()) Urgent(*slot);
     }
@@ -103,7 +103,7 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
     return;
   }
   if (!membership_.IsMember(request.process_set, options_.rank)) {
-    // It was removed between the operation's submission and now.
+    // The set was removed between the operation's submission and now.
     Decision decision;
     decision.kind = Decision::Kind::kFailure;
     decision.number = last_decision_;
@@ -196,7 +196,7 @@ void Negotiator::Urgent(TensorSlot& slot) {
 }
 
 void Negotiator::OnJoined(int rank) {
-  if (abandoned_) return;  // nothing is decided for it any more
+  if (abandoned_) return;  // no decision about it will follow
   const bool last_of_source = membership_.Join(rank);
   if (!is_root()) {
     report_.rest().add_joined(rank);
@@ -207,7 +207,7 @@ void Negotiator::OnJoined(int rank) {
     return;
   }
   if (!last_of_source) return;
-  // What waited for this rank alone is ready now. Passing one on may end
+  // Slots that waited only for this rank are ready now. Passing one on may end
   // others.
   std::vector<std::string> names;
   for (const TensorSlot* slot : table_.All()) names.push_back(slot->name);
@@ -245,7 +245,7 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
     return ProtocolError(
         absl::StrCat("an unexpected message from rank ", from));
   }
-  // The decisions that they are about have come before them.
+  // The decisions that the gates belong to have arrived before.
   return queue_.OnMessage(from, message);
 }
 
@@ -260,11 +260,12 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
                   report.waits_after() > 0
                       ? std::optional(report.waits_after() - 1)
                       : std::nullopt);
-  // Before what may be ready just because these ranks have joined.
+  // Joins come first: other parts of the report may be ready only because of
+  // them.
   for (const int rank : report.joined()) {
     if (!tree_.children[source - 1].subtree.Contains(rank)) {
       return ProtocolError(
-          absl::StrCat("rank ", rank, " has joined by way of another rank"));
+          absl::StrCat("rank ", rank, " has joined through another rank"));
     }
     OnJoined(rank);
   }
@@ -279,8 +280,9 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   if (absl::Status status = OnAnnounced(source, report); !status.ok()) {
     return status;
   }
-  // A mark may be late: the decision about its tensor is on the way down. Then
-  // the sender has no part in the instance that the slot holds now, if any.
+  // An urgent mark may be late: the decision about its tensor is on the way
+  // down. Then the sender has no part in the slot's current instance, if there
+  // is one.
   const auto mark = [&](TensorSlot* slot) {
     if (slot != nullptr && slot->has_arrived(source)) Urgent(*slot);
   };
@@ -290,15 +292,15 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
                                     : table_.Find(marked.request.name));
         return true;
       });
-  if (!known) return ProtocolError("a mark of a tensor id that is not known");
+  if (!known) return ProtocolError("an urgent mark of an unknown tensor id");
   for (const std::string& name : report.urgent_names()) mark(table_.Find(name));
   if (!VisitKnownIds(report.released_ids(), [&](Registration& released) {
         Release(released);
         return true;
       })) {
-    return ProtocolError("a release of a tensor id that is not known");
+    return ProtocolError("a release of an unknown tensor id");
   }
-  // After the last ids that the sender uses without having heard of it.
+  // This comes after the last ids that the sender used before it knew.
   if (report.forgotten() > 0) {
     if (absl::Status status = OnForgotten(source, report.forgotten());
         !status.ok()) {
@@ -328,18 +330,19 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
     return true;
   });
   if (!expected) {
-    return ProtocolError("a report of tensor ids that were not expected");
+    return ProtocolError("a report of unexpected tensor ids");
   }
   return absl::OkStatus();
 }
 
 absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
-  // Announcements of one tensor stand together.
+  // Announcements of one tensor are adjacent.
   for (int i = 0; i < report.announced_size(); ++i) {
     const wire::Announcement& announced = report.announced(i);
     const auto request = FromWire(announced.request());
     if (!request.ok()) return request.status();
-    // Its set was removed on the way; the senders have it fail by themselves.
+    // The set was removed on the way; the senders fail the operation
+    // themselves.
     if (!membership_.exists(request->process_set)) continue;
     TensorSlot& slot = table_.FindOrInsert(request->name);
     if (slot.arrived == 0) slot.process_set = request->process_set;
@@ -367,7 +370,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
 
 absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   for (const wire::Decision& decision : directive.decisions()) {
-    if (abort_reason_.has_value()) break;  // what comes later does not count
+    if (abort_reason_.has_value()) break;  // later decisions are ignored
     if (!tree_.children.empty()) *directive_.add_decisions() = decision;
     if (absl::Status status = Apply(decision); !status.ok()) return status;
   }
@@ -379,7 +382,7 @@ absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
 
 uint64_t Negotiator::AwaitedChildren() const {
   constexpr uint64_t kChildren = ~uint64_t{0} << kFirstChild;
-  // The parent does not tell what is waited for.
+  // The parent does not say which tensors are awaited.
   if (asked_) return kChildren;
   uint64_t missing = 0;
   for (const TensorSlot* slot : awaited_) {

@@ -1,4 +1,4 @@
-// Negotiator: the protocol by which the ranks agree on what to do next.
+// Negotiator is the protocol by which the ranks agree on what to do next.
 #pragma once
 
 #include <cstdint>
@@ -26,92 +26,99 @@
 
 namespace hvdlite::negotiation {
 
-// One rank's state machine. Inputs are what this rank submits, what it receives
-// and the time; outputs are messages to send and decisions to execute. The
-// same inputs give the same outputs: no I/O, threads or clock.
+// The state machine of one rank. Its inputs are what this rank submits, what it
+// receives, and the time. Its outputs are messages to send and decisions to
+// execute. The same inputs give the same outputs: there is no I/O, thread or
+// clock.
 //
-// Readiness goes up a tree: a rank tells its parent of a tensor once all ranks
-// of its subtree have submitted it. The root plans batches (DecisionMaker) and
-// numbers every decision; decisions come down the tree. A request is announced
-// in full the first two times, and by a small id from then on: what is used
-// once only would fill the tables of long runs. A name has several ids where it
-// stands for different requests in turn. Ids that have not been used for a
-// while are forgotten by a decision, and used again once every rank has heard.
+// Readiness goes up a tree: a rank reports a tensor to its parent once all
+// ranks of its subtree have submitted it. The root plans buckets
+// (DecisionMaker) and numbers every decision; decisions go down the tree. A
+// request is announced in full the first two times, and by a small id from then
+// on. (Ids for requests that are used once would fill the tables of long runs.)
+// A name has several ids if different requests use it in turn. A decision
+// forgets ids that have not been used for a while. They are used again once
+// every rank knows the decision.
 //
-// A rank holds reports back until they are worth a batch. Who learns that
-// somebody waits for an operation that is not ready below it, asks its children
-// for what they coalesce, and so on down the tree.
+// A rank holds reports back until they are worth a bucket. If a rank learns
+// that a thread waits for an operation, it asks the children that are not ready
+// for their reports. They ask their children, and so on.
 //
-// Operations of a process set wait for its members alone; ranks outside of it
-// pass their readiness on. A rank that has joined (it has no operation pending
-// by then) is not waited for: its parent counts it as ready for everything.
+// Operations of a process set wait only for its members; ranks outside of it
+// pass their readiness on. A rank that has joined has no pending operation and
+// is not waited for: its parent counts it as ready for everything.
 //
-// Its parts: DecisionQueue keeps what is decided until this rank carries it
-// out; Liveness looks after ranks that are missing, silent or leaving.
+// DecisionQueue keeps decisions until this rank carries them out. Liveness
+// handles ranks that are missing, silent or leaving.
 class Negotiator {
  public:
   struct Options {
     int rank = 0;
-    // Of all ranks; negotiators of one process may share it. Not null.
+    // The layout of all ranks; negotiators of one process may share it. Not
+    // null.
     std::shared_ptr<const WorldLayout> layout =
         std::make_shared<WorldLayout>(std::vector<int>{0});
     int tree_arity = 8;  // from 1 to kMaxTreeArity
     int64_t fusion_threshold_bytes = int64_t{64} << 20;
     int64_t min_batch_bytes = int64_t{4} << 20;
-    // As IdPool's; above what a training step has of tensors.
+    // See IdPool. It is larger than the number of tensors in a training step.
     uint64_t max_idle_uses = 32768;
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
     Heartbeat::Options heartbeat;
     // This rank explains itself and looks at others when asked to.
     bool explains = false;
-    // The process of each rank, for messages; null: not known.
+    // The process id of each rank, for messages; null: not known.
     std::shared_ptr<const std::vector<int>> pids = nullptr;
-    // Called when this rank is about to come to the gate of a decision, with
-    // nothing before it left to do: the rank's GateFlags, or nullopt if it is
-    // not to come yet (it is asked again). By default: 0.
+    // Called when this rank is about to enter the gate of a decision, and has
+    // nothing left to do before it. Returns the rank's GateFlags, or nullopt to
+    // be called again later. By default: 0.
     std::function<std::optional<uint32_t>(const Decision&)> at_gate;
-    // As if Gates::MayBlock were always true: only to see what becomes of ranks
-    // without that rule.
+    // For tests: treats Gates::MayBlock as always true, to show what happens to
+    // ranks without that rule.
     bool blocks_before_relaying = false;
   };
   explicit Negotiator(const Options& options);
   Negotiator(const Negotiator&) = delete;
   Negotiator& operator=(const Negotiator&) = delete;
 
-  // Sets the time for the inputs that follow, and looks for stalls and for
-  // neighbours that give no sign of life.
+  // Sets the time for the following inputs, and checks for stalls and for
+  // silent neighbours.
   void Advance(int64_t now_ns);
 
   // This rank has submitted an operation (or a join). No operation of the same
-  // name is pending on it. `hint`, if there is one, is filled in when it can
-  // be; given again with the same request, it spares the search for it.
-  // `submitted_ns`: when that was; by default, now. `step`: see Operation; no
-  // part of what an id stands for.
+  // name may be pending on it. `hint`, if not null, is filled in when possible;
+  // passing it again with the same request saves the search. `submitted_ns`:
+  // the time of the submission; by default, now. `step`: see Operation; an id
+  // does not include it.
   void Submit(const Request& request, bool absent, Token token,
               SlotHint* hint = nullptr,
               std::optional<int64_t> submitted_ns = std::nullopt,
               uint32_t step = 0);
 
-  // Answers what others want to know of processes, if anything: `self` tells
-  // what this rank is doing, which they wait for, and `look` what another one's
-  // process does, which does not answer. Nullopt: not yet, and not at all.
+  // Answers questions about processes. `self` reports what this rank is doing,
+  // if other ranks wait for it. `look` reports on the process of another rank
+  // that does not answer. Nullopt from `self`: not yet; from `look`: not
+  // available.
   void Explain(absl::FunctionRef<std::optional<Explanation>()> self,
                absl::FunctionRef<std::optional<ProcessSample>(int rank)> look);
-  // Somebody wants to know what all ranks are doing: the root warns of it.
+  // A user wants to know what all ranks are doing: the root logs it as a
+  // warning.
   void AskEverybody();
 
-  // Somebody on this rank waits for it. Ignored if it is not pending.
+  // A thread of this rank waits for the operation. Ignored if it is not
+  // pending.
   void MarkUrgent(const std::string& name);
 
-  // This rank has no use for the name any more, as far as it knows: all ranks
-  // forget its ids. Told along with the next report.
+  // As far as this rank knows, it does not use the name any more: all ranks may
+  // forget its ids. Sent along with the next report.
   void Release(const std::string& name);
 
-  // Whether a thread of this rank does nothing but take in messages and carry
-  // out decisions: the others may count on it at the next gate. Ranks that
-  // coalesce what somebody here waits for are asked for it unless that has only
-  // begun: a moment later they may have sent it unasked.
+  // Whether a thread of this rank only receives messages and carries out
+  // decisions. With kBegins or kLonger, the other ranks may count this rank as
+  // arrived at the next gate. With kLonger, ranks that hold back reports for
+  // which this rank waits are asked for them. With kBegins they are not: they
+  // may send them in a moment anyway.
   enum class Waits { kNot, kBegins, kLonger };
   void set_waits(Waits waits) {
     if ((waits == Waits::kBegins) == asks()) Touch();
@@ -121,74 +128,73 @@ class Negotiator {
   // This rank submits nothing more. Only the first call counts.
   void Leave(const std::string& reason);
 
-  // This rank cannot go on: the world is to be aborted everywhere.
+  // This rank cannot continue: the world is to be aborted on all ranks.
   void Abort(const std::string& reason);
 
-  // The messages by which the neighbours learn that the world is to be aborted,
-  // whatever this rank has sent before: for one whose state is not to be relied
-  // on. Uses nothing that changes.
+  // The messages that inform the neighbours that the world is to be aborted,
+  // whatever this rank has sent before. They can be made even if the state is
+  // damaged: nothing that changes is used.
   struct Outgoing {
     int to = 0;
     wire::Message message;
   };
   std::vector<Outgoing> AbortMessages(const std::string& reason) const;
 
-  // A message arrived. Errors: Internal for one that breaks the protocol.
+  // Handles a message. Errors: Internal for one that violates the protocol.
   absl::Status OnMessage(int from, const wire::Message& message);
 
-  // The decision with a gate that NextDecision returned last has been carried
+  // The decision with a gate that NextDecision last returned has been carried
   // out.
   void OnDone() {
     Touch();
     liveness_.OnDone(queue_.OnDone());
   }
 
-  // At the root: decides what can be decided now. Comes to the gate of the next
-  // decision, if it has one and nothing is being executed. False: nothing has
-  // happened since the last TakeOutgoing(), so there is nothing to plan, to
-  // send or to warn of. Call it whenever something may have arrived, also while
-  // a batch runs (other process sets need not wait for it), and send what
-  // TakeOutgoing() has then before NextDecision(): whoever begins may not come
-  // back to sending soon.
+  // At the root, decides what can be decided now. On every rank, enters the
+  // gate of the next decision, if it has one and nothing is being executed.
+  // False: nothing has happened since the last TakeOutgoing(), so there is
+  // nothing to plan, send or log. Call it whenever something may have arrived,
+  // also while a bucket runs, since other process sets need not wait for it.
+  // Send the result of TakeOutgoing() before calling NextDecision(): executing
+  // a decision may prevent sending for a long time.
   bool Plan();
 
-  // Whether there is a decision to execute now: none with a gate is being
-  // executed, and all members have come to the gate of the next, if it has
-  // one. `delivered`: that many of the messages that TakeOutgoing() has handed
-  // out, and perhaps more, are with their receivers. What this rank has told
-  // others of the gate must be among them, since carrying the decision out may
-  // keep it from sending.
+  // Whether there is a decision to execute now. No decision with a gate may be
+  // in progress, and all members must have entered the gate of the next one, if
+  // it has one. `delivered`: at least this many messages of TakeOutgoing() have
+  // reached their receivers. They must include all that this rank has sent
+  // about the gate, since carrying the decision out may prevent sending.
   bool CanBegin(uint64_t delivered = kAllDelivered) const {
     return queue_.CanBegin(delivered);
   }
   static constexpr uint64_t kAllDelivered = ~uint64_t{0};
 
-  // The next decision if it can be executed now.
+  // The next decision, if it can be executed now.
   std::optional<Decision> NextDecision(uint64_t delivered = kAllDelivered);
 
-  // Why the world is aborted, once this rank has heard of it. The decision is
-  // executed in its turn; who waits for other ranks need not wait for that.
+  // Why the world is aborted, once this rank knows. The decision is executed in
+  // its turn, but a thread that waits for other ranks can stop waiting now.
   const std::optional<std::string>& abort_reason() const {
     return abort_reason_;
   }
 
-  // What to send since the last call; at most one message per receiver.
+  // The messages to send since the last call; at most one for each receiver.
   std::vector<Outgoing> TakeOutgoing();
 
   // How many messages TakeOutgoing() has returned so far.
   uint64_t handed_out() const { return handed_out_; }
 
-  // Warnings to log since the last call (stalls, at the root).
+  // Warnings to log since the last call. The root warns of stalls.
   std::vector<std::string> TakeWarnings() { return liveness_.TakeWarnings(); }
 
-  // Somebody waits for this rank or those below it: what is submitted should be
-  // taken in at once.
+  // Another rank waits for this rank or the ranks below it: take submissions in
+  // immediately.
   bool is_awaited() const { return asked_ || !awaited_.empty(); }
 
-  // Of what is ready below and not worth a report yet.
+  // The bytes that are ready below and not worth a report yet.
   int64_t coalesced_bytes() const { return report_.coalesced_bytes(); }
 
-  // Decisions are to be executed, or operations of this rank are pending.
+  // There are decisions to execute, or operations of this rank are pending.
   bool has_work() const {
     return queue_.next() != nullptr || waits_for_decisions();
   }
@@ -207,7 +213,7 @@ class Negotiator {
     touched_ = true;
     planned_ = false;
   }
-  // Nothing keeps this rank from coming to the next gate, with no flags.
+  // This rank will enter the next gate immediately, with no flags.
   bool WillComeAtOnce() const;
   bool asks() const { return waits_ != Waits::kBegins; }
   bool is_root() const { return tree_.parent < 0; }
@@ -219,10 +225,10 @@ class Negotiator {
   absl::Status OnReady(int source, const wire::Ready& ready, bool present);
   absl::Status OnAnnounced(int source, const wire::Report& report);
   absl::Status OnDirective(const wire::Directive& directive);
-  // Of ids that travel as runs; false for one that nothing is known of.
+  // Visits ids that are sent as runs; false if one is unknown.
   bool VisitKnownIds(const NumberField& ids,
                      absl::FunctionRef<bool(Registration&)> visit);
-  // Who of a source submitted last, and when.
+  // The rank of a source that submitted last, and when.
   struct Last {
     int rank = 0;
     int64_t submitted_ns = 0;
@@ -233,26 +239,27 @@ class Negotiator {
   // A source agrees with a registered request.
   void AddById(TensorSlot& slot, const Registration& registration, int source,
                uint32_t step);
-  // Those that have arrived by id become a variant.
+  // Turns what has arrived by id into a variant.
   void DescribeById(TensorSlot& slot);
-  // Passes the slot on once all sources that are to take part have arrived.
+  // Passes the slot on once all sources that take part have arrived.
   void PassOnIfReady(TensorSlot& slot);
   void Urgent(TensorSlot& slot);
-  // The children that have not submitted what somebody waits for, as sources.
+  // The children, as sources, that have not submitted what a thread waits for.
   uint64_t AwaitedChildren() const;
   void OnJoined(int rank);
 
   // ---- Ids that are forgotten (negotiator_ids.cc).
   void Release(Registration& registration);
-  // By the decision that was applied last.
+  // Forgets ids because of the decision that was applied last.
   absl::Status Forget(const std::vector<uint32_t>& ids);
   absl::Status ApplyForgotten(const wire::Forgotten& forgotten);
-  // A source uses no ids any more that were forgotten by then.
+  // A source does not use any more the ids that were forgotten up to this
+  // decision.
   absl::Status OnForgotten(int source, uint64_t number);
-  // Frees what nobody below uses any more, and says so.
+  // Frees ids that no rank below uses any more, and reports it.
   void FreeForgotten();
 
-  // ---- What the watch over the ranks looks at, and finds.
+  // ---- What Liveness looks at, and what it finds.
   bool waits_for_decisions() const {
     return pending_ > 0 || join_token_.has_value();
   }
@@ -263,11 +270,11 @@ class Negotiator {
                                     ? std::optional(join_submitted_ns_)
                                     : std::nullopt};
   }
-  // Nothing more is to come of anybody.
+  // No rank has anything more to send.
   bool over() const { return queue_.shut_down() || abort_reason_.has_value(); }
   void BreakWorld(const std::string& reason);
-  // The same, where the root's answer would not come: this rank and those below
-  // do not wait for it.
+  // Ends the world for this rank and those below, without waiting for the
+  // root's answer, which would not arrive.
   void EndSubtree(const std::string& reason);
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
@@ -284,11 +291,11 @@ class Negotiator {
                             Decision decision);
   absl::Status ApplyDeparture(const wire::Departure& departure,
                               Decision decision);
-  // Ends the instance of `name`, if this rank knows of it; returns this rank's
+  // Ends the instance of `name`, if this rank knows it; returns this rank's
   // operation.
   std::optional<Token> EndInstance(const std::string& name);
   std::optional<Token> EndInstance(TensorSlot& slot);
-  // Tells of this rank's join once nothing of it is pending.
+  // Reports this rank's join once no operation of this rank is pending.
   void JoinIfIdle();
   void AbandonPending();
 
@@ -297,8 +304,9 @@ class Negotiator {
   int64_t now_ns_ = 0;
   Membership membership_;
   TensorTable table_;
-  // By which decisions which ids were forgotten, that ranks below may not have
-  // heard of; and of each child, how far all ranks behind it have.
+  // The ids that decisions have forgotten, as long as some rank below may not
+  // know. And for each child, the last such decision that all ranks behind it
+  // know.
   struct Forgotten {
     uint64_t number = 0;
     std::vector<uint32_t> ids;
@@ -308,28 +316,29 @@ class Negotiator {
   int pending_ = 0;  // operations of this rank without a decision
   std::optional<Token> join_token_;
   int64_t join_submitted_ns_ = 0;
-  bool abandoned_ = false;  // a rank left or the world broke
-  bool broken_ = false;     // at the root: decided
+  bool abandoned_ = false;  // a rank left, or the world broke
+  bool broken_ = false;     // at the root: it is decided
   std::optional<std::string> abort_reason_;
   uint64_t last_decision_ = 0;
-  DecisionQueue queue_;      // of what is to be executed
+  DecisionQueue queue_;      // decisions to execute
   uint64_t handed_out_ = 0;  // messages
-  bool cut_off_ = false;  // whatever the parent may still say does not count
+  bool cut_off_ = false;     // messages of the parent are ignored
   ReportDraft report_;    // to the parent
-  // Urgent, and not passed on yet.
+  // Urgent slots that are not passed on yet.
   absl::flat_hash_set<const TensorSlot*> awaited_;
-  // Since the last decision: the parent has asked for reports, and this rank
-  // these children, as sources.
+  // Since the last decision: whether the parent has asked for reports, and the
+  // children, as sources, that this rank has asked.
   bool asked_ = false;
   uint64_t asked_children_ = 0;
   wire::Directive directive_;  // to the children
   Waits waits_ = Waits::kNot;
-  // Something has happened since TakeOutgoing(); nothing since Plan().
+  // Whether something has happened since TakeOutgoing(), and nothing since
+  // Plan().
   bool touched_ = true;
   bool planned_ = false;
 
-  DecisionMaker decision_maker_;  // used at the root alone
-  Liveness liveness_;             // looks at most of the above
+  DecisionMaker decision_maker_;  // used only at the root
+  Liveness liveness_;             // reads most members above
 };
 
 }  // namespace hvdlite::negotiation

@@ -44,7 +44,7 @@ void Negotiator::ComeToGate() {
 
 std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
   std::optional<Decision> decision = queue_.Begin(delivered);
-  // The root may be idle now: no OnDone() will say so.
+  // The root may be idle now: OnDone() is not called for this decision.
   if (decision.has_value() && !decision->has_gate) Touch();
   return decision;
 }
@@ -59,7 +59,7 @@ void Negotiator::Decide(wire::Decision decision) {
 }
 
 absl::Status Negotiator::Apply(const wire::Decision& message) {
-  // The number of an abort may not be known to its sender (AbortMessages).
+  // The sender of an abort may not know its number (AbortMessages).
   if (message.number() != last_decision_ + 1 &&
       message.kind_case() != wire::Decision::kBroken) {
     return ProtocolError(absl::StrCat("decision ", message.number(),
@@ -122,13 +122,13 @@ absl::Status Negotiator::Register(
 absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
                                     Decision decision) {
   if (!membership_.exists(batch.process_set())) {
-    return ProtocolError("a batch of a process set that does not exist");
+    return ProtocolError("a bucket of a process set that does not exist");
   }
   decision.kind = Decision::Kind::kBatch;
   decision.process_set = batch.process_set();
   const int members = membership_.size(batch.process_set());
   if (batch.joined() >= static_cast<uint32_t>(members)) {
-    return ProtocolError("a batch in which nobody takes part");
+    return ProtocolError("a bucket without participants");
   }
   decision.participants = members - static_cast<int>(batch.joined());
   if (absl::Status status = Register(batch.registered()); !status.ok()) {
@@ -138,8 +138,8 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     return status;
   }
 
-  // Ranks outside of the set know of its operations only if they passed them
-  // on; those that have joined, by the request.
+  // Ranks outside of the set know its operations only if they passed them on.
+  // Ranks that have joined know them by the request.
   const bool member = membership_.IsMember(batch.process_set(), options_.rank);
   const bool joined = membership_.has_joined(options_.rank);
   bool known = true;
@@ -150,7 +150,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     Decision::Tensor tensor;
     uint64_t value = 0;
     if (last_ranks.Next(&value)) tensor.last_rank = static_cast<int>(value);
-    // Whatever a message says, it is in bounds, as nanoseconds, too.
+    // The value is in bounds, also as nanoseconds, whatever a message contains.
     if (lateness.Next(&value)) {
       tensor.lateness_us =
           static_cast<int64_t>(std::min(value, uint64_t{1} << 50));
@@ -209,9 +209,10 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     append_absent_registered(*table_.FindById(registration.id()));
   }
   if (!known) {
-    return ProtocolError("a batch with a tensor that is not pending");
+    return ProtocolError("a bucket with a tensor that is not pending");
   }
-  // Who waits in vain inside a node's reduction hears of the world's end there.
+  // A rank that waits inside a node's reduction learns of the world's end
+  // there.
   queue_.OpenGate(decision, counts_waiting_leaves);
   if (member) queue_.Push(std::move(decision));
   JoinIfIdle();
@@ -251,13 +252,13 @@ absl::Status Negotiator::ApplyAdded(const wire::AddedProcessSet& added,
   if (membership_.exists(added.process_set())) {
     return ProtocolError("a process set that exists already");
   }
-  // As its request had them on every rank.
+  // On every rank, its request listed the members like this.
   const int size = options_.layout->world_size();
   if (added.members().empty() || added.members(0) < 0 ||
       *added.members().rbegin() >= size ||
       absl::c_adjacent_find(added.members(), std::greater_equal<>()) !=
           added.members().end()) {
-    return ProtocolError("a process set whose members are no ranks in order");
+    return ProtocolError("a process set whose members are not ascending ranks");
   }
   decision.kind = Decision::Kind::kAddProcessSet;
   decision.process_set = added.process_set();
@@ -332,7 +333,7 @@ void Negotiator::AbandonPending() {
 void Negotiator::Abort(const std::string& reason) {
   Touch();
   EndSubtree(absl::StrCat(options_.layout->NameOf(options_.rank),
-                          " cannot go on: ", reason));
+                          " cannot continue: ", reason));
 }
 
 std::vector<Negotiator::Outgoing> Negotiator::AbortMessages(

@@ -1,14 +1,14 @@
-// What arrives at the Negotiator by ids, and ids that are forgotten.
+// Tensors that reach the Negotiator by ids, and ids that are forgotten.
 //
-// The root decides it, in the order of all decisions, so that every rank
-// forgets alike and no later decision is about the id. Reports cross decisions:
-// a rank may have reported by the id before it heard of that, or have gathered
-// some of an instance by it. So the id is still understood, and what has
-// arrived or arrives by it counts as if it had been announced in full. A rank
-// says that it uses the id no longer (Report::forgotten) once all ranks below
-// have said so: on each link that comes behind the last use. Then the rank
-// frees the id, and the root, once it has heard it from everybody, may give it
-// to another request.
+// The root decides to forget an id, in the order of all decisions. So every
+// rank forgets it at the same point, and no later decision uses it. Reports
+// cross decisions: a rank may have reported by the id, or collected a part of
+// an instance by it, before it knew. So the id is still understood, and what
+// has arrived or arrives by it is treated like a full announcement. Once all
+// ranks below have reported that they do not use the id any more, a rank
+// reports the same (Report::forgotten) and frees the id. On each link this
+// comes after the last use. The root may give the id to another request once it
+// has heard from all ranks.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -63,7 +63,7 @@ void Negotiator::Release(const std::string& name) {
   }
 }
 
-// Each link carries it once, whatever the number of ranks below.
+// Each link carries a released id once, whatever the number of ranks below.
 void Negotiator::Release(Registration& registration) {
   if (registration.slot == nullptr) return;  // forgotten meanwhile
   if (std::exchange(registration.released, true)) return;
@@ -82,7 +82,7 @@ absl::Status Negotiator::Forget(const std::vector<uint32_t>& ids) {
     Registration* const registration = table_.FindById(id);
     if (registration == nullptr || registration->slot == nullptr) {
       return ProtocolError(
-          absl::StrCat("tensor id ", id, " to forget is not known"));
+          absl::StrCat("tensor id ", id, " to forget is unknown"));
     }
     TensorSlot& slot = *registration->slot;
     if (slot.registered == registration) DescribeById(slot);
@@ -101,7 +101,7 @@ absl::Status Negotiator::ApplyForgotten(const wire::Forgotten& forgotten) {
         ids.push_back(registration.id);
         return true;
       });
-  if (!known) return ProtocolError("tensor ids to forget that are not known");
+  if (!known) return ProtocolError("unknown tensor ids to forget");
   return Forget(ids);
 }
 
@@ -109,8 +109,8 @@ absl::Status Negotiator::OnForgotten(int source, uint64_t number) {
   uint64_t& heard = forgotten_below_[source - kFirstChild];
   if (number <= heard || number > last_decision_) {
     return ProtocolError(absl::StrCat(
-        "tensor ids forgotten by decision ", number, " behind decision ",
-        heard, "; the last decision is ", last_decision_));
+        "tensor ids forgotten by decision ", number, " after decision ", heard,
+        "; the last decision is ", last_decision_));
   }
   heard = number;
   FreeForgotten();

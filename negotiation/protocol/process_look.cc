@@ -61,7 +61,7 @@ Standing StandingOf(const ProcessLook& look) {
 std::string DescribeProcess(const ProcessLook& look) {
   if (look.state == 0) return "";
   if (IsStopped(look)) {
-    return "is stopped (T), as by SIGSTOP or a debugger";
+    return "is stopped (T), for example by SIGSTOP or a debugger";
   }
   if (HasEnded(look)) return "has ended";
   if (look.waits_for_ranks) return "waits in hvdlite for other ranks";
@@ -83,8 +83,8 @@ std::string DescribeProcess(const ProcessLook& look) {
       return absl::StrCat("is runnable, but hardly runs (", spent, ")");
     case 'D':
       return absl::StrCat("sleeps", where,
-                          ", and cannot be interrupted (D), as on a disk or a "
-                          "network file system (",
+                          " and cannot be interrupted (D), for example waits "
+                          "for a disk or a network file system (",
                           spent, ")");
     default:
       return absl::StrCat("sleeps", where, " (", spent, ")");
@@ -96,7 +96,8 @@ std::string SystemCallName(int64_t number) {
     int64_t number;
     const char* name;
   };
-  // What processes are usually found asleep in. Some are not everywhere.
+  // System calls in which processes usually sleep. Some do not exist
+  // everywhere.
   static constexpr Name kNames[] = {{SYS_read, "read"},
                                     {SYS_write, "write"},
                                     {SYS_pread64, "pread"},

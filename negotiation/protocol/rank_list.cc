@@ -9,7 +9,7 @@ namespace hvdlite::negotiation {
 
 RankRuns::RankRuns(absl::Span<const int> ranks) {
   for (const int rank : ranks) {
-    // Most come in their order.
+    // Most ranks are added in ascending order.
     if (!runs_.empty() && runs_.back().last + 1 == rank) {
       runs_.back().last = rank;
     } else {

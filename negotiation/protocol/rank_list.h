@@ -1,4 +1,4 @@
-// Ranks as people read them, and as few numbers.
+// Sets of ranks, as short text and as few numbers.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace hvdlite::negotiation {
 
-// A set of ranks as runs of neighbours: small where ranks that belong together
-// have numbers that follow one another, however many they are.
+// A set of ranks as runs of consecutive numbers. It is small if ranks that
+// belong together have consecutive numbers, however many they are.
 class RankRuns {
  public:
   struct Run {
@@ -24,20 +24,21 @@ class RankRuns {
 
   void Add(Run run);
   void Add(const RankRuns& ranks);
-  // Ranks that are counted, but not named. None of them is named as well.
+  // Adds ranks that are counted, but not named. None of them may be named, too.
   void AddUnnamed(int ranks) { unnamed_ += ranks; }
-  // Names no more than the lowest runs.
+  // Names only the lowest runs.
   void Truncate(size_t max_runs);
 
-  int size() const;  // with those that are not named
+  int size() const;  // including ranks that are not named
   int unnamed() const { return unnamed_; }
   bool empty() const { return size() == 0; }
   bool Contains(int rank) const;
   absl::Span<const Run> runs() const { return runs_; }  // ascending, apart
-  // The lowest that are named, at most `count`, ascending.
+  // The lowest ranks that are named, at most `count`, ascending.
   std::vector<int> Lowest(size_t count) const;
 
-  // "rank 3", "ranks 0-2, 5", "ranks 0-2, 5 and 9 more". Not empty.
+  // For example "rank 3", "ranks 0-2, 5", or "ranks 0-2, 5 and 9 more". The set
+  // must not be empty.
   std::string ToString() const;
 
  private:
@@ -47,7 +48,7 @@ class RankRuns {
   int unnamed_ = 0;
 };
 
-// "rank 3", "ranks 0-2, 5". `ranks` is not empty, in any order.
+// For example "rank 3" or "ranks 0-2, 5". `ranks` is not empty, in any order.
 std::string FormatRanks(absl::Span<const int> ranks);
 
 }  // namespace hvdlite::negotiation

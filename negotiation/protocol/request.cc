@@ -58,8 +58,8 @@ std::string StridesText(const TensorSpec& tensor) {
   return tensor.strides.empty() ? "row-major" : ListText(tensor.strides);
 }
 
-// Of all tensors, one after the other: of a group, only what differs is of
-// interest; see Narrow.
+// Joins the texts of all tensors. For a group, only tensors that differ matter;
+// see KeepDifferingTensors.
 template <std::string (*text)(const TensorSpec&)>
 std::string OfTensors(const Request& request) {
   return absl::StrJoin(request.tensors, " ",
@@ -75,7 +75,7 @@ struct Property {
   bool of_tensors = false;
 };
 
-// In the order in which they are compared: an earlier one explains later ones.
+// They are compared in this order: an earlier difference explains later ones.
 constexpr Property kProperties[] = {
     {"operation",
      [](const Request& r) {
@@ -145,7 +145,7 @@ std::vector<Side> Sides(
   return sides;
 }
 
-// "[3] on rank 0; [4] on ranks 1-2".
+// For example "[3] on rank 0; [4] on ranks 1-2".
 std::string SidesText(absl::Span<const Side> sides) {
   return absl::StrJoin(sides, "; ", [](std::string* out, const Side& side) {
     absl::StrAppend(out, side.first, " on ", side.second.ToString());
@@ -157,7 +157,7 @@ std::string DescribeSteps(const std::string& name,
   const std::vector<Side> sides = Sides(variants, [](const Variant& variant) {
     return variant.step == 0 ? "none" : absl::StrCat("step ", variant.step);
   });
-  // The majority is right; of equals, whoever has the lowest rank.
+  // The majority is right; on a tie, the side with the lowest rank.
   const auto right = std::max_element(
       sides.begin(), sides.end(), [](const Side& left, const Side& right) {
         return left.second.size() < right.second.size();
@@ -170,12 +170,13 @@ std::string DescribeSteps(const std::string& name,
       "the ranks are in different steps with '", name, "': ", SidesText(sides),
       "; ", wrong.ToString(), wrong.size() == 1 ? " has" : " have",
       " skipped or repeated a step: call step() or zero_grad() alike on all "
-      "ranks. To go on, call zero_grad() on all ranks and repeat the step; "
-      "first broadcast_parameters() where only some ranks took the last one.");
+      "ranks. To continue, call zero_grad() on all ranks and repeat the step. "
+      "If only some ranks took the last step, call broadcast_parameters() "
+      "first.");
 }
 
-// Which tensors of the group differ: of each variant only these stay, so that
-// the text is about them alone. Returns their indices.
+// Removes the tensors of the group that are the same in all variants, so that
+// the text is only about the others. Returns their indices.
 std::vector<size_t> KeepDifferingTensors(std::vector<Variant>& variants) {
   std::vector<size_t> differing;
   const size_t count = variants.front().request.tensors.size();

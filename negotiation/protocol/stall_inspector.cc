@@ -15,7 +15,7 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// Bound of a message, whatever the number of operations.
+// Bounds a message, whatever the number of operations.
 constexpr size_t kMaxStalls = 4;  // operations that are named
 
 int64_t Interval(absl::Duration allowed) {
@@ -31,7 +31,7 @@ bool PressesMore(const wire::Stall& a, const wire::Stall& b) {
   return key(a) != key(b) ? key(a) < key(b) : a.name() < b.name();
 }
 
-// Adds one whose name is not there, and keeps the most pressing.
+// Adds a stall whose name is not in the list, and keeps the most pressing ones.
 void AddPressing(const wire::Stall& stall, std::vector<wire::Stall>& stalls) {
   const auto place = absl::c_upper_bound(stalls, stall, PressesMore);
   if (place == stalls.end() && stalls.size() >= kMaxStalls) return;
@@ -39,7 +39,7 @@ void AddPressing(const wire::Stall& stall, std::vector<wire::Stall>& stalls) {
   if (stalls.size() > kMaxStalls) stalls.pop_back();
 }
 
-// "'x' has", "'x', 'y' and 5 more have".
+// For example "'x' has" or "'x', 'y' and 5 more have".
 std::string NamesText(const std::vector<std::string>& names, uint32_t more) {
   std::string text = absl::StrCat("'", absl::StrJoin(names, "', '"), "'");
   if (more > 0) absl::StrAppend(&text, " and ", more, " more");
@@ -174,7 +174,7 @@ std::optional<wire::Probe> StallInspector::NextProbe(int64_t now_ns) {
     probe.add_names(stall.name());
     probe.add_process_sets(stall.process_set());
   }
-  // Behind the others, whose answers come in their order.
+  // It comes after the others: answers come in the order of the names.
   if (std::exchange(asks_everybody_, false)) {
     probe.add_names(kEverybodyName);
     probe.add_process_sets(0);
@@ -191,9 +191,9 @@ StallInspector::Verdict StallInspector::Conclude(
   struct Group {
     std::vector<std::string> names;
     uint64_t waiting_ms = 0;
-    bool overdue = false;  // it might be given up
+    bool overdue = false;  // waited longer than `failure`
     bool given_up = false;
-    bool news = false;  // not warned about a short while ago
+    bool news = false;  // not warned about recently
     RankRuns ranks;
     int members = 0;
     bool leaving = false;
@@ -202,7 +202,7 @@ StallInspector::Verdict StallInspector::Conclude(
   const int world_size = membership_.size(/*id=*/0);
   const std::vector<wire::Stall> probed = std::exchange(probed_, {});
   const auto stalls = static_cast<size_t>(answer.stalls_size());
-  // Ranks that wait may wait for one of these.
+  // Ranks that wait may be waiting for a rank that computes.
   bool computing = false;
   for (size_t i = 0; i < probed.size() && i < stalls; ++i) {
     computing |= answer.stalls(static_cast<int>(i)).computing();
@@ -231,7 +231,7 @@ StallInspector::Verdict StallInspector::Conclude(
       texts.push_back(std::move(text));
     }
     const bool leaving = stall.name() == kShutdownName;
-    // Told apart, since what to do is.
+    // Leaving is a group of its own, since it has another remedy.
     Group& group =
         groups[absl::StrCat(absl::StrJoin(texts, "; "), leaving ? "." : "")];
     group.leaving = leaving;
@@ -243,7 +243,7 @@ StallInspector::Verdict StallInspector::Conclude(
         (stall.fatal() &&
          (!past.hopeful_ns.has_value() ||
           absl::Nanoseconds(now_ns - *past.hopeful_ns) >= patience));
-    // Those that are overdue are looked at more often.
+    // Overdue operations are looked at more often.
     group.news =
         group.news || !past.warned_ns.has_value() ||
         absl::Nanoseconds(now_ns - *past.warned_ns) >= options_.warning * 3 / 4;
@@ -254,10 +254,9 @@ StallInspector::Verdict StallInspector::Conclude(
     }
   }
   history_ = std::move(history);
-  // Where there are several groups, nobody knows what the rest waits for; and
-  // where more could have been asked about, the rest was not overdue when the
-  // question was put, and may wait for others (which some of it may in any
-  // case).
+  // With several groups, it is unknown what the unnamed operations wait for. If
+  // the probe had room for more, they were not overdue when it was sent, and
+  // may wait for other ranks. (Some of them may in any case.)
   const uint32_t named = static_cast<uint32_t>(probed.size());
   const uint32_t more =
       groups.size() == 1 && named >= kMaxStalls && answer.overdue() > named
@@ -280,8 +279,8 @@ StallInspector::Verdict StallInspector::Conclude(
         " for ", group.ranks.size(), " of ", group.members, " ranks to ");
     if (group.leaving) {
       absl::StrAppend(&message, "call it: ", texts,
-                      " The world ends when every rank has left it; look for "
-                      "what keeps these from calling shutdown().");
+                      " The world ends when every rank has left it; find out "
+                      "why these ranks do not call shutdown().");
     } else {
       absl::StrAppend(
           &message, "submit ", group.names.size() + more == 1 ? "it" : "them",
@@ -291,8 +290,8 @@ StallInspector::Verdict StallInspector::Conclude(
     }
     if (group.overdue && !group.given_up) {
       absl::StrAppend(&message,
-                      " It is not given up, since what it waits for is slow, "
-                      "not stuck.");
+                      " The world does not end yet, because the ranks that it "
+                      "waits for are slow, not stuck.");
     }
     messages.push_back(std::move(message));
   }
@@ -305,8 +304,7 @@ StallInspector::Verdict StallInspector::Conclude(
 std::optional<std::string> StallInspector::ReportOfEverybody(
     const wire::Answer& answer, const std::vector<std::string>& hosts,
     const std::vector<int>& pids) const {
-  // Who is missing without that it has been asked for is a rank of another
-  // probe.
+  // If this name was not probed for, the missing ranks belong to another probe.
   if (answer.stalls_size() != static_cast<int>(probed_.size()) + 1) {
     return std::nullopt;
   }
@@ -314,7 +312,7 @@ std::optional<std::string> StallInspector::ReportOfEverybody(
   const wire::StallAnswer& all = answer.stalls(answer.stalls_size() - 1);
   const AnswerText words(answer, hosts, pids);
   std::string text = absl::StrCat(
-      "what all ", world_size, " ranks are doing, as SIGUSR2 has asked for:",
+      "what all ", world_size, " ranks are doing (requested by SIGUSR2):",
       words.Details(FromWire(all.missing(), world_size),
                     /*submissions=*/true));
   for (const std::string& line :
@@ -330,7 +328,7 @@ std::optional<int64_t> StallInspector::next_deadline_ns(bool waits) const {
     deadline = std::min(deadline.value_or(time_ns), time_ns);
   };
   if (waits && allowed_ < absl::InfiniteDuration()) at(next_look_ns_);
-  // At the root, they wait for the answer as well.
+  // At the root, stalls wait for the answer as well.
   if (!stalls_.empty() && !(is_root_ && probe_.is_open())) {
     at(stalls_.front().fatal()
            ? std::min(next_telling_ns_, next_fatal_telling_ns_)

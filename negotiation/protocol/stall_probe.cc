@@ -10,16 +10,16 @@ namespace hvdlite::negotiation {
 namespace {
 
 // Bounds of an answer, whatever the number of ranks.
-constexpr size_t kMaxStates = 8;   // ranks whose last submission is told
+constexpr size_t kMaxStates = 8;   // ranks whose last submission is included
 constexpr size_t kMaxRuns = 64;    // of ranks that are named, per operation
-constexpr size_t kMaxSilent = 16;  // ranks that are said not to answer
+constexpr size_t kMaxSilent = 16;  // named ranks that do not answer
 constexpr size_t kMaxStacks = 16;  // texts
 constexpr size_t kMaxStacksBytes = 4096;
-// Where all ranks say what they are doing.
+// The bounds if all ranks report what they are doing.
 constexpr size_t kMaxStatesOfEverybody = 256;
-constexpr char kMoreStacks[] = "(other stacks than those that are shown)";
+constexpr char kMoreStacks[] = "(stacks that differ from those shown)";
 
-// Whether each rank of the world is to do it, joined or not.
+// Whether each rank of the world has to do it, joined or not.
 bool IsOfWorld(const std::string& name) {
   return name == kShutdownName || name == kEverybodyName;
 }
@@ -67,7 +67,8 @@ void StallProbe::Begin(const wire::Probe& probe, TensorTable& table,
                        int64_t now_ns) {
   Open open;
   open.number = probe.number();
-  // Higher ranks wait longer, so that the answers from below are in by then.
+  // Ranks higher in the tree wait longer, so that the answers from below arrive
+  // before.
   open.deadline_ns =
       now_ns +
       absl::ToInt64Nanoseconds(options_.answer_deadline *
@@ -93,7 +94,7 @@ void StallProbe::Begin(const wire::Probe& probe, TensorTable& table,
     state.set_done_name(done_name_);
     state.set_done_ms((now_ns - done_ns_) / 1'000'000);
   }
-  // Without an explanation, who is missing counts as stuck.
+  // Without an explanation, a missing rank counts as stuck.
   open.awaits_explanation = options_.explains && !open.states.empty();
   if (!open.awaits_explanation) {
     for (Waiting& waiting : open.waiting) {
@@ -182,7 +183,7 @@ void StallProbe::Explain(Explanation explanation, bool waits) {
 }
 
 int64_t StallProbe::NextLookNs() const {
-  // Both when an answer would have come, one second apart, as a rule.
+  // Both looks happen before an answer is overdue, usually one second apart.
   return open_->deadline_ns -
          absl::ToInt64Nanoseconds(options_.answer_deadline *
                                   (open_->looks == 0 ? 0.75 : 0.25));
@@ -252,7 +253,7 @@ std::optional<wire::Answer> StallProbe::TakeAnswer(int64_t now_ns) {
       now_ns < open_->deadline_ns) {
     return std::nullopt;
   }
-  // It has not come in time: nothing is known.
+  // The explanation has not come in time: nothing is known.
   Explain({}, /*waits=*/false);
   for (const TreePosition::Child& child : tree_.children) {
     if (open_->unanswered.contains(child.rank)) OnSilent(child);

@@ -1,4 +1,5 @@
-// StallProbe: asks all ranks who has not submitted what others wait for.
+// StallProbe asks all ranks which of them have not submitted what others wait
+// for.
 #pragma once
 
 #include <cstddef>
@@ -20,38 +21,38 @@
 
 namespace hvdlite::negotiation {
 
-// Names under which a probe asks for what is no operation.
+// Names under which a probe asks about things that are not operations.
 inline constexpr char kJoinName[] = "join()";
 inline constexpr char kShutdownName[] = "shutdown()";
-// Nobody has submitted this: so all ranks are missing, and say what they are
-// doing.
+// No rank has submitted this: so all ranks are missing, and report what they
+// are doing.
 inline constexpr char kEverybodyName[] = "what all ranks are doing";
 
-// A stall probe travels down the tree from the root, and the answers come back
-// up: this is one rank's part in it. A child that does not answer in time is
-// silent, with its whole subtree: its process is stopped, swamped, or gone. One
-// probe at a time.
+// A stall probe goes down the tree from the root, and the answers come back up.
+// This is one rank's part in it. A child that does not answer in time is
+// silent, with its whole subtree: its process is stopped, overloaded or gone.
+// There is one probe at a time.
 //
-// An answer does not grow with the number of ranks or operations: ranks travel
-// as runs, and only of the lowest few it is told what they submitted last.
+// An answer does not grow with the number of ranks or operations: ranks are
+// sent as runs, and only the lowest few with their last submission.
 //
-// A rank that is missing explains itself, which somebody does for it: so that
-// is an input. A child that does not answer is looked at from outside, twice,
-// where it is on this rank's host.
+// A missing rank explains itself. The caller makes this explanation, so that it
+// is an input. A child on this rank's host that does not answer is examined
+// from outside, twice.
 //
-// Pure: no I/O, threads or clock.
+// There is no I/O, thread or clock.
 class StallProbe {
  public:
   struct Options {
     int rank = 0;
-    // Operations that have waited longer are counted in the answer.
+    // The answer counts operations that have waited longer than this.
     absl::Duration overdue_after;
     // How long answers may take per level of the tree.
     absl::Duration answer_deadline = absl::Seconds(2);
-    // Explanations and looks can be had, and are waited for.
+    // Explanations and looks are available, and are waited for.
     bool explains = false;
   };
-  // `tree` and `membership` outlive this.
+  // `tree` and `membership` must outlive this.
   StallProbe(const Options& options, const TreePosition& tree,
              const Membership& membership)
       : options_(options), tree_(tree), membership_(membership) {}
@@ -63,7 +64,7 @@ class StallProbe {
     last_name_ = LastName(table);
     last_id_.reset();
   }
-  // This rank has executed a decision, `name` being its first operation.
+  // This rank has executed a decision; `name` is its first operation.
   void OnDone(const std::string& name, int64_t now_ns) {
     done_name_ = name;
     done_ns_ = now_ns;
@@ -71,40 +72,40 @@ class StallProbe {
   // This rank leaves.
   void OnLeave() { left_ = true; }
 
-  // A probe reached this rank, which answers for itself.
+  // A probe reached this rank, which collects its own part of the answer.
   void Begin(const wire::Probe& probe, TensorTable& table, int64_t now_ns);
   void OnAnswer(int child_rank, const wire::Answer& answer);
 
-  // Whether this rank is to explain itself; what it says; and whether a thread
-  // of it waits for other ranks meanwhile.
+  // Whether this rank has to explain itself; its explanation; and whether a
+  // thread of it waits for other ranks meanwhile.
   bool awaits_explanation() const {
     return open_.has_value() && open_->awaits_explanation;
   }
   void Explain(Explanation explanation, bool waits);
-  // The children to look at from outside now; and what there is to see.
+  // The children to examine from outside now, and what was seen.
   std::vector<int> TakeLooks(int64_t now_ns);
   void OnLook(int child_rank, const ProcessSample& sample);
 
-  // The answer of the whole subtree, once it is complete or time is up: for the
-  // parent or, at the root, for StallInspector::Verdicts.
+  // The answer of the whole subtree, once it is complete or time is up. It goes
+  // to the parent or, at the root, to StallInspector::Conclude.
   std::optional<wire::Answer> TakeAnswer(int64_t now_ns);
 
-  // An answer is awaited.
+  // Whether an answer is awaited.
   bool is_open() const { return open_.has_value(); }
-  // When TakeAnswer may next have something; nullopt: not before another input.
+  // When TakeAnswer may next have a result; nullopt: not before another input.
   std::optional<int64_t> next_deadline_ns() const;
 
  private:
-  struct Waiting {  // what the probe asks about
+  struct Waiting {  // an operation that the probe asks about
     std::string name;
     ProcessSetId process_set = 0;
     RankRuns missing;
     RankRuns silent;
-    bool pending = false;  // somewhere; else it has ended meanwhile
-    bool stuck = false;    // as in wire::StallAnswer
+    bool pending = false;  // on some rank; else it has ended meanwhile
+    bool stuck = false;    // see wire::StallAnswer
     bool computing = false;
   };
-  // A child that is looked at from outside.
+  // A child that is examined from outside.
   struct Watched {
     std::optional<ProcessSample> first;
     std::optional<ProcessLook> look;
@@ -112,20 +113,20 @@ class StallProbe {
   struct Open {
     uint64_t number = 0;
     int64_t deadline_ns = 0;
-    // Not Abseil's: what could not grow is destroyed here.
+    // This is not Abseil's set: a set that could not grow is destroyed here.
     std::set<int> unanswered;  // child ranks
     std::vector<Waiting> waiting;
     std::vector<wire::RankState> states;  // of missing ranks
-    std::vector<int> silent;              // whose parent waited in vain
+    std::vector<int> silent;              // whose parent got no answer
     uint32_t overdue = 0;
     bool everybody = false;
     bool awaits_explanation = false;
-    std::vector<std::pair<std::string, RankRuns>> stacks;  // text, whose
+    std::vector<std::pair<std::string, RankRuns>> stacks;  // text, its ranks
     int looks = 0;                                         // so far
     std::map<int, Watched> watched;                        // by rank
   };
 
-  // Whether the rank has to submit what waits.
+  // Whether the rank still has to submit what others wait for.
   bool IsAwaited(const Waiting& waiting, int rank) const;
   RankRuns AwaitedOf(const Waiting& waiting, const RankRuns& ranks) const;
   bool IsSubmitted(const Waiting& waiting, TensorTable& table) const;
@@ -134,9 +135,9 @@ class StallProbe {
   int64_t NextLookNs() const;
   // This child has not answered.
   void OnSilent(const TreePosition::Child& child);
-  // Of ranks that are missing: states of the lowest alone.
+  // For missing ranks, keeps only the states of the lowest.
   static void KeepLowest(Open& open);
-  // What was submitted last: by its id, which costs less, or by name.
+  // What was submitted last: recorded by its id, which costs less, or by name.
   std::string LastName(TensorTable& table) const;
 
   const Options options_;

@@ -1,4 +1,4 @@
-// TensorTable: what one rank knows about the tensors being negotiated.
+// TensorTable is what one rank knows about the tensors being negotiated.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +16,42 @@
 
 namespace hvdlite::negotiation {
 
-// Stands for a local operation; chosen by whoever submits.
+// Stands for a local operation; the submitter chooses it.
 using Token = uint64_t;
 
 struct TensorSlot;
 
 // From the decision that registers it to the one that forgets it, `id` stands
-// for `request` on every rank. Afterwards it is understood until all ranks
-// below have heard of that: they may have reported it before.
+// for `request` on every rank. Afterwards it is still understood until all
+// ranks below know that: they may have reported it before.
 struct Registration {
   uint32_t id = 0;
   uint64_t version = 0;        // differs for every registration; 0: forgotten
-  TensorSlot* slot = nullptr;  // of its name; null: forgotten
+  TensorSlot* slot = nullptr;  // the name's slot; null: forgotten
   int64_t request_bytes = 0;
-  bool released = false;  // some rank below, or this one, needs it no longer
+  bool released = false;  // this rank or one below does not need it
   Request request;
 };
 
-// One operation's name. A name is negotiated again and again (once per training
-// step); an instance begins with the first rank that submits and ends with a
-// decision. Instances never mix: the negotiation hears of the next one only
-// after the decision about the last.
+// The name of an operation. A name is negotiated repeatedly, once per training
+// step. An instance begins with the first rank that submits, and ends with a
+// decision. Instances never mix: the negotiation learns of the next one only
+// after the decision about the last one.
 struct TensorSlot {
-  // The instance being gathered. Sources are this rank (0) and its children in
-  // the tree (1, 2, ...); each contributes once its whole subtree has
-  // submitted.
+  // The instance that is being collected. Sources are this rank (0) and its
+  // children in the tree (1, 2, ...). Each source arrives once its whole
+  // subtree has submitted.
   uint64_t arrived = 0;          // bit per source
-  uint64_t arrived_by_id = 0;    // of `registered`, those in `step`
+  uint64_t arrived_by_id = 0;    // by `registered`, in `step`
   ProcessSetId process_set = 0;  // of the instance
   bool present = false;          // some rank has a gradient
-  bool reported = false;         // all arrived, and told the parent or planner
-  bool urgent = false;           // somebody waits for it
-  uint32_t step = 0;             // of those in arrived_by_id
-  int last_rank = 0;             // who submitted last
+  bool reported = false;         // all arrived; parent or planner knows
+  bool urgent = false;           // a thread waits for it
+  uint32_t step = 0;             // of arrived_by_id
+  int last_rank = 0;             // the rank that submitted last
   int64_t first_ns = 0;          // arrival of the first source
   int64_t last_ns = 0;           // and the last
-  const Registration* registered = nullptr;  // of those in arrived_by_id
+  const Registration* registered = nullptr;  // of arrived_by_id
   std::vector<Variant> variants;  // what the others submitted
 
   // This rank's own part in it.
@@ -59,29 +59,29 @@ struct TensorSlot {
   int64_t submitted_ns = 0;
 
   std::string name;
-  // Of the requests with ids that have been made under this name.
+  // Registrations of the requests that have been made under this name.
   absl::InlinedVector<Registration*, 1> registrations;
 
   bool has_arrived(int source) const { return (arrived >> source) & 1; }
-  // This rank has submitted it, and waits for at least that long.
+  // Whether this rank has submitted it, and has waited for at least `duration`.
   bool has_waited(absl::Duration duration, int64_t now_ns) const {
     return token.has_value() &&
            absl::Nanoseconds(now_ns - submitted_ns) >= duration;
   }
-  // The id that stands for the request, if one does.
+  // The id that stands for the request, if there is one.
   Registration* Find(const Request& request) const;
 
   void ClearInstance();
 };
 
-// Where the operations of one request are, once they are registered; spares
-// their submitter the search by name and the comparison of requests.
+// Where the registered operations of one request are. It saves their submitter
+// the search by name and the comparison of requests.
 struct SlotHint {
   uint32_t id = 0;
   uint64_t version = 0;  // 0: not known
 };
 
-// Slots by name, and registrations by id. Slots without registrations live for
+// Slots by name, and registrations by id. Slots without registrations exist for
 // one instance.
 class TensorTable {
  public:
@@ -93,7 +93,7 @@ class TensorTable {
   Registration* FindById(uint32_t id) {
     return id < by_id_.size() ? by_id_[id].get() : nullptr;
   }
-  // What the hint was made for; null if it is forgotten.
+  // The registration that the hint was made for; null if it is forgotten.
   Registration* FindByHint(const SlotHint& hint) {
     Registration* const found = hint.version == 0 ? nullptr : FindById(hint.id);
     return found != nullptr && found->version == hint.version ? found : nullptr;
@@ -104,20 +104,21 @@ class TensorTable {
     return id == by_id_.size() ||
            (id < by_id_.size() && by_id_[id] == nullptr);
   }
-  // `id`, which is accepted, now stands for `request`.
+  // From now on `id`, which is accepted, stands for `request`.
   Registration& Register(uint32_t id, Request request);
-  // It stands for nothing any more, but is understood. Nothing of its slot's
-  // instance has arrived by it.
+  // The id does not stand for the request any more, but is still understood.
+  // Nothing of its slot's current instance may have arrived by it.
   void Forget(Registration& registration);
-  // What was forgotten is not even understood any more: the ids are free.
+  // Forgotten ids are no longer understood: they are free.
   void Free(const std::vector<uint32_t>& ids);
-  // That stand for requests of the process set; ascending.
+  // The ids that stand for requests of the process set; ascending.
   std::vector<uint32_t> IdsOf(ProcessSetId process_set) const;
 
   // Ends the slot's instance, and the slot itself if it has no registration.
   void EndInstance(TensorSlot& slot);
 
-  // All slots, in no particular order; `visit` leaves the table as it is.
+  // Visits all slots, in no particular order; `visit` must not change the
+  // table.
   void Visit(absl::FunctionRef<void(const TensorSlot&)> visit) const {
     for (const auto& [name, slot] : by_name_) visit(*slot);
   }

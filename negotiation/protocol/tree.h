@@ -1,4 +1,4 @@
-// The tree that readiness travels up and decisions come down; and WorldLayout,
+// The tree that readiness travels up and decisions come down, and WorldLayout:
 // which ranks run on which host.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace hvdlite::negotiation {
 
-// The same on every rank, and never changed: a process that plays many ranks
-// has one for all of them.
+// The layout is the same on every rank and never changes. A process that
+// simulates many ranks has one for all of them.
 class WorldLayout {
  public:
   // One entry per rank: the index of its host, counted from 0 without gaps, and
@@ -21,19 +21,19 @@ class WorldLayout {
                        std::vector<std::string> host_names = {});
 
   int world_size() const { return static_cast<int>(host_of_rank_.size()); }
-  // Per rank.
+  // Host names, one per rank.
   const std::vector<std::string>& host_names() const { return host_names_; }
-  // "rank 3 (host)".
+  // For example "rank 3 (host)".
   std::string NameOf(int rank) const;
 
   // Ranks on the host of `rank`, ascending.
   absl::Span<const int> RanksOnHostOf(int rank) const;
-  // Where `rank` is among them.
+  // The index of `rank` among them.
   int local_rank(int rank) const { return local_rank_[rank]; }
 
   // The lowest rank of each host, ascending.
   absl::Span<const int> leaders() const { return leaders_; }
-  // Where the leader of the host of `rank` is among them.
+  // The index of the leader of `rank`'s host among them.
   int leader_index(int rank) const {
     return leader_index_[host_of_rank_[rank]];
   }
@@ -47,16 +47,16 @@ class WorldLayout {
   std::vector<int> leader_index_;  // per host
 };
 
-// A rank and its children, those on its own host and those that lead other
-// hosts, have to fit into the bits of one word (TensorSlot::arrived).
+// The bits of one word (TensorSlot::arrived) hold a rank and its children:
+// those on its own host, and those that lead other hosts.
 static_assert(1 + 2 * kMaxTreeArity <= 64);
 
 // One rank's place in the tree. Rank 0 is the root.
 struct TreePosition {
   int parent = -1;  // -1 for the root
   int height = 0;   // of the subtree below this rank; 0 for a leaf
-  // Direct children, each with the ranks of its subtree, of which it is the
-  // lowest.
+  // Direct children. Each is the lowest rank of its subtree; `ranks` lists the
+  // subtree.
   struct Child {
     int rank = 0;
     RankRuns subtree;
@@ -64,10 +64,10 @@ struct TreePosition {
   std::vector<Child> children;
 };
 
-// A rank reports to another of its own host where it can: the ranks of a host
-// form a tree below the lowest of them, and those of all hosts form a tree
-// below rank 0. At most 2 * `arity` children each, `arity` from 1 to
-// kMaxTreeArity. Takes time by the size of the rank's subtree.
+// A rank reports to a rank of its own host if possible. The ranks of a host
+// form a tree below the lowest of them. The leaders of all hosts form a tree
+// below rank 0. A rank has at most 2 * `arity` children; `arity` is 1 to
+// kMaxTreeArity. The time is proportional to the rank's subtree.
 TreePosition PlaceInTree(int rank, int arity, const WorldLayout& layout);
 
 }  // namespace hvdlite::negotiation

@@ -11,7 +11,7 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// Values of a newer version.
+// Whether all values are known; a newer version may have others.
 bool IsKnown(const wire::Request& message) {
   if (message.collective() >= kNumCollectives ||
       message.op() >= collective::kNumReduceOps ||
@@ -25,7 +25,7 @@ bool IsKnown(const wire::Request& message) {
   });
 }
 
-// Small for small numbers of either sign.
+// Maps small numbers of either sign to small numbers.
 uint64_t Zigzag(int64_t value) {
   return (static_cast<uint64_t>(value) << 1) ^
          static_cast<uint64_t>(value >> 63);
@@ -38,17 +38,17 @@ int64_t FromZigzag(uint64_t value) {
 constexpr uint64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
 constexpr int64_t kAgeUnitNanos = 100'000;  // as messages.proto says
-// A century: whatever a message says, times stay in bounds.
+// This is a century: times stay in bounds, whatever a message contains.
 constexpr uint64_t kMaxAge = uint64_t{1} << 45;
 
-// How long before `now_ns` something was submitted, as messages carry it.
+// How long before `now_ns` something was submitted, in the unit of messages.
 uint64_t AgeAt(int64_t now_ns, int64_t submitted_ns) {
   return static_cast<uint64_t>(
       std::max<int64_t>((now_ns - submitted_ns) / kAgeUnitNanos, 0));
 }
 
-// Whether the bytes of the tensors can be counted, and of their rows, though
-// there be none: lengths are none below zero, but for kAnyLength, and nothing
+// Whether the bytes of the tensors and of their rows can be counted, even if
+// there are no rows: no length is negative, except kAnyLength, and nothing
 // overflows.
 bool HasSize(const Request& request) {
   int64_t total = 0;
@@ -123,9 +123,9 @@ absl::StatusOr<Request> FromWire(const wire::Request& message) {
   request.removed = message.removed();
   request.local_error = message.local_error();
   if (!HasSize(request)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "request '", request.name,
-        "' has a shape that no tensor has; the message is damaged"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("request '", request.name,
+                     "' has an impossible shape; the message is damaged"));
   }
   return request;
 }
@@ -162,7 +162,7 @@ void ToWire(const ProcessLook& look, wire::ProcessLook* message) {
 }
 
 ProcessLook FromWire(const wire::ProcessLook& message) {
-  // Whatever a message says, none of these is out of bounds.
+  // All of these are in bounds, whatever a message contains.
   const auto bounded = [](uint64_t value) {
     return static_cast<int64_t>(std::min(value, uint64_t{1} << 60));
   };
@@ -178,7 +178,7 @@ ProcessLook FromWire(const wire::ProcessLook& message) {
 }
 
 void AppendIds(absl::Span<const uint32_t> ids, NumberField* field) {
-  int64_t expected = 0;  // where the last run would have gone on
+  int64_t expected = 0;  // the id after the last run
   for (size_t begin = 0; begin < ids.size();) {
     size_t end = begin + 1;
     while (end < ids.size() && ids[end] == ids[end - 1] + uint64_t{1}) ++end;
@@ -202,7 +202,7 @@ bool VisitIds(const NumberField& field,
       return false;
     }
     const int64_t first = expected + offset;
-    uint64_t more = 0;  // after the first
+    uint64_t more = 0;  // ids after the first
     if (several) {
       if (++i == field.size() || field.Get(i) >= kMaxId) return false;
       more = field.Get(i) + 1;
@@ -268,7 +268,7 @@ void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
     ready.last_ns.push_back(slot.last_ns);
     ready.steps.push_back(slot.step);
     ready.any_step = ready.any_step || slot.step != 0;
-    // Nobody knows how many rows will arrive: let it start.
+    // The number of rows that will arrive is unknown, so the operation starts.
     coalesced_bytes_ +=
         slot.registered->request.rows_differ()
             ? worth_bytes_
@@ -277,8 +277,8 @@ void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
   for (const Variant& variant : slot.variants) {
     wire::Announcement* announced = rest_.add_announced();
     ToWire(variant.request, announced->mutable_request());
-    // Where all agree the parent knows which ranks they are: what is sent does
-    // not grow with the subtree.
+    // If all ranks agree, the parent knows which ranks they are. So the message
+    // does not grow with the subtree.
     if (slot.variants.size() > 1) {
       ToWire(variant.ranks, announced->mutable_ranks());
     }

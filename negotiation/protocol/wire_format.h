@@ -1,5 +1,5 @@
-// How requests, sets of ranks, looks at processes, lists of numbers and reports
-// travel in messages.
+// The encoding in messages of requests, sets of ranks, looks at processes,
+// lists of numbers, and reports.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -21,11 +21,11 @@
 
 namespace hvdlite::negotiation {
 
-// Members of a oneof are made by set_allocated_...(new ...), not by mutable_...:
-// if that has no memory, the message holds a pointer to nothing, which its
+// Set members of a oneof with set_allocated_...(new ...), not with mutable_...:
+// if the latter has no memory, the message holds a null pointer that its
 // destructor follows.
 
-// The error of a message that breaks the protocol of negotiation.
+// The error for a message that violates the protocol of negotiation.
 inline absl::Status ProtocolError(absl::string_view what) {
   return absl::InternalError(
       absl::StrCat("negotiation: ", what,
@@ -40,27 +40,28 @@ void ToWire(const Request& request, wire::Request* message);
 absl::StatusOr<Request> FromWire(const wire::Request& message);
 
 void ToWire(const RankRuns& ranks, wire::Ranks* message);
-// Without what is no rank of a world of this size.
+// Leaves out numbers that are not ranks of a world of this size.
 RankRuns FromWire(const wire::Ranks& message, int world_size);
 
 void ToWire(const ProcessLook& look, wire::ProcessLook* message);
 ProcessLook FromWire(const wire::ProcessLook& message);
 
-// ---- Lists of numbers: few numbers where much repeats.
+// ---- Lists of numbers. They are short if values repeat.
 
 using NumberField = google::protobuf::RepeatedField<uint64_t>;
 
-// Ids in their order. A run of ids that each follow the last takes two small
-// numbers, whatever its length, and so does a whole step of a training that
-// announces its tensors in the order of the first one. Any other id takes one.
+// Appends ids in their order. A run of consecutive ids takes two small numbers,
+// whatever its length. So a whole training step takes two if it announces its
+// tensors in the order of the first step. Any other id takes one.
 void AppendIds(absl::Span<const uint32_t> ids, NumberField* field);
 
-// Calls `visit` for each of them; stops when it returns false. Returns whether
-// it came to the end, and the field is well-formed.
+// Calls `visit` for each id; stops when it returns false. Returns whether it
+// reached the end, and the field is well-formed.
 bool VisitIds(const NumberField& field,
               absl::FunctionRef<bool(uint32_t id)> visit);
 
-// Values of which neighbours often are the same: each with how often it comes.
+// Appends values, each with how often it repeats: neighbours often are the
+// same.
 void AppendValues(absl::Span<const uint64_t> values, NumberField* field);
 
 // Reads what AppendValues wrote.
@@ -68,59 +69,60 @@ class ValueReader {
  public:
   explicit ValueReader(const NumberField& field) : field_(field) {}
 
-  // False: there are no more.
+  // Returns false if there are no more.
   bool Next(uint64_t* value);
   bool done() const { return left_ == 0 && next_ >= field_.size(); }
 
  private:
   const NumberField& field_;
   int next_ = 0;
-  uint64_t left_ = 0;  // of the present value
+  uint64_t left_ = 0;  // of the current value
   uint64_t value_ = 0;
 };
 
-// ---- Reports: what a rank tells its parent.
+// ---- Reports: what a rank sends to its parent.
 
-// A moment, as the age that a message carries says it.
+// The time for an age that a message carries.
 int64_t TimeOfAge(int64_t now_ns, uint64_t age);
 
-// A tensor for which all ranks below have submitted, told by its id.
+// A tensor for which all ranks below have submitted, identified by its id.
 struct ReadyById {
   uint32_t id = 0;
-  int last_rank = 0;  // who submitted last
+  int last_rank = 0;  // the rank that submitted last
   int64_t last_ns = 0;
   uint32_t step = 0;
 };
 // Reads what ReportDraft wrote. Calls `visit` for each; stops when it returns
-// false. Returns whether it came to the end, and the message is well-formed.
+// false. Returns whether it reached the end, and the message is well-formed.
 bool VisitReady(const wire::Ready& message, int64_t now_ns,
                 absl::FunctionRef<bool(const ReadyById&)> visit);
 
-// Tensors that are ready and have an id are coalesced until they are worth a
-// report or something else is to be told.
+// Holds back tensors that are ready and have an id until they are worth a
+// report, or until there is something else to send.
 class ReportDraft {
  public:
-  // `worth_bytes`: of tensors that are worth a report.
+  // `worth_bytes`: the bytes of tensors that are worth a report.
   explicit ReportDraft(int64_t worth_bytes) : worth_bytes_(worth_bytes) {}
 
   // A tensor for which all ranks below have submitted.
   void AddReady(const TensorSlot& slot, int64_t now_ns);
-  // Somebody waits for a tensor that has been added before.
+  // A thread waits for a tensor that has been added before.
   void AddUrgent(const TensorSlot& slot);
-  // An id that some rank below needs no longer: goes along with a report.
+  // An id that some rank below does not need any more; sent with the next
+  // report.
   void AddReleased(uint32_t id) { released_ids_.push_back(id); }
-  // Everything else; goes out at once.
+  // Everything else; sent without delay.
   wire::Report& rest() { return rest_; }
 
-  // Something is not to be coalesced any longer.
+  // Whether the draft has to be sent now.
   bool IsDue() const;
   int64_t coalesced_bytes() const { return coalesced_bytes_; }
 
-  // All of it, with what was coalesced. Empties the draft.
+  // Returns the whole report, including what was held back. Empties the draft.
   wire::Report Take(int64_t now_ns);
 
  private:
-  // Ids, with the rank that submitted each last, when, and in which step.
+  // Ids with, for each, the rank that submitted last, when, and in which step.
   struct ReadyIds {
     std::vector<uint32_t> ids;
     std::vector<uint64_t> last_ranks;

@@ -18,8 +18,9 @@
 namespace hvdlite::internal {
 namespace {
 
-// A function of whichever OpenMP runtime LibTorch brought into the process, or
-// null. Looked up, not linked: linking could bring in a second runtime.
+// Returns a function of the OpenMP runtime that LibTorch brought into the
+// process, or null. It is looked up, because linking could bring in a second
+// runtime.
 template <typename Function>
 Function* OpenMpFunction(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -58,8 +59,8 @@ Bitmap BitmapOf(const std::vector<int>& cpus) {
   return bitmap;
 }
 
-// The cores with one of `cpus`, in the machine's order. A system that does not
-// tell cores apart has its processing units for cores.
+// The cores with one of `cpus`, in the machine's order. If the system does not
+// report cores, its processing units are used.
 std::vector<hwloc_obj_t> CoresOf(hwloc_topology_t topology,
                                  hwloc_const_bitmap_t cpus) {
   const hwloc_obj_type_t type =
@@ -86,8 +87,8 @@ std::vector<int> NumbersOf(const cpu_set_t& cpus) {
   return numbers;
 }
 
-// What this rank and those of its host need; none where a rank may use some of
-// this one's CPUs but not the same, so that nobody can tell who computes where.
+// The demand of this rank and the others of its host. Nullopt if a rank may use
+// only some of this rank's CPUs: then it is unknown where threads compute.
 std::optional<CpuDemand> DemandOf(const std::vector<cpu_set_t>& cpus_of_rank,
                                   const collective::Topology& topology) {
   const auto rank = static_cast<size_t>(topology.rank);
@@ -97,7 +98,7 @@ std::optional<CpuDemand> DemandOf(const std::vector<cpu_set_t>& cpus_of_rank,
                       .processes = 0,
                       .index = 0};
   for (size_t other = 0; other < cpus_of_rank.size(); ++other) {
-    // By name: virtual nodes share a host.
+    // Hosts are compared by name, since virtual nodes share a host.
     if (topology.host_of_rank[other] != topology.host_of_rank[rank]) continue;
     if (CPU_EQUAL(&cpus_of_rank[other], &own)) {
       if (other < rank) ++demand.index;
@@ -132,8 +133,8 @@ std::string FormatCpus(const cpu_set_t& cpus) {
 cpu_set_t ProcessCpus() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
-  // Fails where the machine has more than CPU_SETSIZE CPUs; threads then keep
-  // the mask they inherit.
+  // The call fails if the machine has more than CPU_SETSIZE CPUs; threads then
+  // keep the mask that they inherit.
   if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) CPU_ZERO(&cpus);
   AddOpenMpPlaces(cpus);
   return cpus;
@@ -163,7 +164,7 @@ std::optional<int> SpareCpu(hwloc_topology* topology, const CpuDemand& demand) {
   const auto coordinators = static_cast<size_t>(demand.processes);
   if (cores.size() < compute + coordinators) return std::nullopt;
 
-  // In the order in which they are taken.
+  // Cores in the order in which they are taken.
   std::vector<hwloc_obj_t> spare(cores.rbegin(),
                                  cores.rend() - static_cast<long>(compute));
   std::stable_partition(spare.begin(), spare.end(), [&](hwloc_obj_t core) {
@@ -236,24 +237,26 @@ absl::StatusOr<CoordinatorCpu> ChooseCoordinatorCpu(
   if (choice == "none") return result;
   int number = 0;
   if (absl::SimpleAtoi(choice, &number)) {
-    logger.Debug(absl::StrCat("coordinator: CPU ", number, ", as configured"));
+    logger.Debug(
+        absl::StrCat("background thread: CPU ", number, ", as configured"));
     result.of_its_own = number;
     return result;
   }
   const std::optional<CpuDemand> demand = DemandOf(cpus_of_rank, topology);
   if (!demand.has_value()) {
     logger.Debug(
-        "coordinator: no CPU of its own: ranks of this host share some CPUs, "
-        "but not the same");
+        "background thread: no CPU of its own: ranks of this host share some "
+        "CPUs, but not the same");
     return result;
   }
   const std::optional<int> cpu = SpareCpuHere(*demand);
   result.of_its_own = cpu;
   logger.Debug(absl::StrCat(
-      "coordinator: ", cpu.has_value() ? absl::StrCat("CPU ", *cpu) : "no CPU",
+      "background thread: ",
+      cpu.has_value() ? absl::StrCat("CPU ", *cpu) : "no CPU",
       " of its own: ", demand->compute_threads, " compute threads in each of ",
       demand->processes, " processes on ", demand->cpus.size(), " CPUs",
-      cpu.has_value() ? "; OMP_PLACES keeps compute threads off it, if set so"
+      cpu.has_value() ? "; use OMP_PLACES to keep compute threads off it"
                       : ""));
   return result;
 }

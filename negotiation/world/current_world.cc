@@ -32,13 +32,14 @@
 namespace hvdlite::internal {
 namespace {
 
-// How long the other ranks may take to notice that this one leaves, or a broken
-// world to close; how long everything at a process's exit may take.
+// kLongestShutdown: time limit for the other ranks to notice that this one
+// leaves, and for closing a broken world. kExitLimit: time limit for everything
+// at a process's exit.
 constexpr absl::Duration kLongestShutdown = absl::Seconds(10);
 constexpr absl::Duration kExitLimit = absl::Seconds(20);
 
-// How often a broken world's successor is begun; how often a world is replaced
-// that has lost no rank.
+// How often starting the successor of a broken world is tried, and how often a
+// world is replaced although no rank was lost.
 constexpr int kStarts = 3;
 constexpr int kInVain = 10;
 
@@ -49,7 +50,7 @@ struct RankProcess {
   std::atomic<int> rank = -1;  // not known yet
 };
 
-// The one global of the library. Never destroyed, so that the order of static
+// The only global of the library. Never destroyed, so that the order of static
 // destruction does not matter.
 struct Process {
   base::Mutex mutex;
@@ -58,12 +59,12 @@ struct Process {
   std::string over ABSL_GUARDED_BY(mutex);
   int replaced ABSL_GUARDED_BY(mutex) = 0;  // worlds
   int replaced_in_vain ABSL_GUARDED_BY(mutex) = 0;
-  // A world that another thread may still be inside of: kept for ever.
+  // A world that another thread may still use; never freed.
   std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
-  // Where the exit handler was installed.
+  // The process in which the exit handler was installed.
   std::optional<base::ForkMark> leaves_at_exit ABSL_GUARDED_BY(mutex);
-  bool uses_mpi ABSL_GUARDED_BY(mutex) = false;  // or has done so
-  // This process's, and those that it was forked from.
+  bool uses_mpi ABSL_GUARDED_BY(mutex) = false;  // or has used it
+  // This process, and those that it was forked from.
   std::deque<RankProcess> ranks ABSL_GUARDED_BY(mutex);
 };
 
@@ -72,18 +73,18 @@ Process& ThisProcess() {
   return *process;
 }
 
-// This process or, where that was forked, the one it was forked from; null
-// where that is none, and has used no MPI. Without a lock, which might be held
-// for ever in a forked process. Never destroyed.
+// This process, or the one it was forked from. Null if it is not a rank and has
+// used no MPI. Read without a lock, because a forked process may inherit a held
+// lock. Never destroyed.
 constinit std::atomic<RankProcess*> rank_process = nullptr;
 
-// The world has ended, or could not be started. A process that is forked from
-// now on can have one, unless it would have its parent's MPI.
+// The world has ended, or could not be started. A process forked from now on
+// can have a world, unless it would inherit its parent's MPI.
 void EndRank(Process& process) ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
   if (!process.uses_mpi) rank_process = nullptr;
 }
 
-// Whether there may be a world, in this process.
+// Whether this process may have a world.
 bool MayHaveWorld() {
   const RankProcess* const process = rank_process.load();
   return process != nullptr && !process->mark.forked();
@@ -100,7 +101,7 @@ bool HasAbandonedWorld() {
   return ThisProcess().abandoned != nullptr;
 }
 
-// Ends the process unless it is destroyed within `limit`.
+// Ends the process if this object still exists after `limit`.
 class ExitDeadline {
  public:
   ExitDeadline(absl::Duration limit, int exit_code)
@@ -130,11 +131,11 @@ class ExitDeadline {
 
 void LeaveAtExit(int exit_code, void*) {
   if (!MayHaveWorld()) return;
-  // A child of a raw system call, which no handler has seen.
+  // No fork handler has seen a child made by a raw system call.
   const RankProcess* const process = rank_process.load();
   if (process != nullptr && process->pid != getpid()) return;
   const std::shared_ptr<World> world = TakeCurrentWorld();
-  // Static objects must not be destroyed beside a thread that is inside MPI.
+  // Static objects must not be destroyed while a thread is inside MPI.
   if (HasAbandonedWorld()) EndProcess(exit_code);
   if (world == nullptr) return;
   base::NoteExit(base::ProcessEnvironment(), exit_code);
@@ -145,12 +146,12 @@ void LeaveAtExit(int exit_code, void*) {
   const absl::Status status = CloseWorld(world, reason, kLongestShutdown);
   if (world->abandoned()) {
     world->logger().Error(absl::StrCat(
-        "could not leave the world cleanly at exit: ", status.message()));
+        "cannot leave the world cleanly at exit: ", status.message()));
     EndProcess(exit_code);
   }
 }
 
-// Once per process.
+// Installs the handler once per process.
 void InstallExitHandler(Process& process)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
   if (process.leaves_at_exit && !process.leaves_at_exit->forked()) return;
@@ -233,7 +234,7 @@ absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
   if (world->abandoned()) {
     process.over =
         "hvdlite::init() cannot be called again in this process: the last "
-        "world could not be shut down in good order";
+        "world could not be shut down cleanly";
     process.abandoned = std::move(world);
   } else if (world->only_once() && (status.ok() || !world->can_be_replaced())) {
     process.over =
@@ -252,16 +253,16 @@ void LeaveAtFinalize() {
   if (world == nullptr) return;
   const std::string what = absl::StrCat(
       "rank ", world->topology().rank,
-      " called MPI_Finalize without calling hvdlite::shutdown() before");
+      " called MPI_Finalize without calling hvdlite::shutdown() first");
   world->logger().Warning(absl::StrCat(
-      what, ": the world ends here; call hvdlite::shutdown() first"));
+      what,
+      ": the world ends now; call hvdlite::shutdown() before MPI_Finalize"));
   const absl::Status status = CloseWorld(
       world, what,
       base::SecondsOrNever(world->config().shutdown_timeout_seconds));
   if (!status.ok()) {
-    world->logger().Error(
-        absl::StrCat("could not leave the world cleanly in MPI_Finalize: ",
-                     status.message()));
+    world->logger().Error(absl::StrCat(
+        "cannot leave the world cleanly in MPI_Finalize: ", status.message()));
   }
 }
 
@@ -269,14 +270,15 @@ absl::Status ReplaceBrokenWorld() {
   const std::shared_ptr<World> world = CurrentWorldOrNull();
   if (world == nullptr || !world->can_be_replaced()) {
     return absl::FailedPreconditionError(
-        "this MPI does not outlive a rank that is lost");
+        "cannot continue in place: this MPI does not survive the loss of a "
+        "rank");
   }
   const int64_t start_ns = world->clock().NowNanos();
-  // A rank may have left it in good order, but MPI must not end with it.
+  // A rank may have left cleanly, but MPI must not end with it.
   const std::string ended(world->coordinator().world_status().message());
   const std::string why = ended.empty()
                               ? absl::StrCat("rank ", world->topology().rank,
-                                             " has given the world up")
+                                             " has abandoned the world")
                               : ended;
   world->coordinator().GiveUp(why);
   CloseWorld(TakeCurrentWorld(), why, kLongestShutdown).IgnoreError();
@@ -297,7 +299,7 @@ absl::Status ReplaceBrokenWorld() {
   const int size = next->topology().size;
   if (next->topology().rank == 0) {
     next->logger().Warning(absl::StrCat(
-        "going on in place with ", size, " of ", world->topology().size,
+        "continuing in place with ", size, " of ", world->topology().size,
         " ranks, ",
         base::FixedPoint(
             static_cast<double>(next->clock().NowNanos() - start_ns) * 1e-9, 1),
@@ -308,13 +310,13 @@ absl::Status ReplaceBrokenWorld() {
   ++process.replaced;
   if (size == world->topology().size && ++process.replaced_in_vain >= kInVain) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the world has broken again, though no rank was lost: ", why));
+        "the world has broken again, although no rank was lost: ", why));
   }
   const int min_ranks = MinRanks();
   if (size >= min_ranks) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("no more than ", size, " ranks are left, and at least ",
-                   min_ranks, " are wanted"));
+      absl::StrCat("the number of remaining ranks is ", size, ", but at least ",
+                   min_ranks, " are needed"));
 }
 
 int ReplacedWorlds() {

@@ -1,4 +1,4 @@
-// The world of this process: one at a time, or none.
+// The current world of this process. There is at most one.
 #pragma once
 
 #include <memory>
@@ -12,41 +12,43 @@
 
 namespace hvdlite::internal {
 
-// Makes World::Start(config, ranks, versions) the process's world.
-// FailedPrecondition where it has one, or can have no other, or
-// CheckNotForked() fails. A process that exits without closing it tells the
-// other ranks that it is gone, and takes it down, in 20 s at most; one that
-// cannot be taken down cleanly ends by _exit, with its exit code.
+// Calls World::Start(config, ranks, versions) and makes the result the
+// process's world. FailedPrecondition if the process has a world, cannot have
+// another one, or CheckNotForked() fails. If the process exits without closing
+// the world, the other ranks are informed and the world is closed, within 20 s.
+// If it cannot be closed cleanly, the process ends by _exit with its exit code.
 absl::Status StartCurrentWorld(const Config& config,
                                const collective::MpiRanks& ranks = {},
                                const std::string& versions = "");
 
-// FailedPrecondition in a process that was forked from a rank, or from one that
-// was about to become one: it can use nothing of hvdlite's. Everything here
-// takes no lock there, and finds no world.
+// FailedPrecondition in a process that was forked from a rank, or from a
+// process that was about to become one: hvdlite cannot be used there. In such a
+// process, the functions here take no lock and find no world.
 absl::Status CheckNotForked();
 
-// Null where there is none.
+// Null if there is no world.
 std::shared_ptr<World> CurrentWorldOrNull();
 
-// As CurrentWorldOrNull; afterwards there is none.
+// Returns the current world and clears it.
 std::shared_ptr<World> TakeCurrentWorld();
 
-// World::Close of one that was taken; keeps it for ever if it was abandoned.
+// Calls World::Close for a world that was taken. It is never freed if it was
+// abandoned.
 absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
                         absl::Duration timeout);
 
-// To be called at the beginning of MPI_Finalize, the last moment at which the
-// world can use MPI: takes and closes it, with a warning where there is one.
+// Call this at the beginning of MPI_Finalize, the last moment at which the
+// world can use MPI. If there is a world, takes and closes it, with a warning.
 void LeaveAtFinalize();
 
-// Closes the process's world, which is broken, and starts another of the ranks
-// that are left, with the same configuration but for the timeline, which gets a
-// file of its own. Collective among them. Errors: FailedPrecondition where that
-// cannot be, too few are left (base::kMinRanksVariable), or it was done some
-// times and no rank was lost; otherwise those of StartCurrentWorld.
+// Closes the process's world, which is broken, and starts another one of the
+// remaining ranks. The configuration is the same, but the timeline gets a file
+// of its own. Collective over the remaining ranks. Errors: FailedPrecondition
+// if this is not possible, if too few ranks are left (base::kMinRanksVariable),
+// or if it has happened several times without the loss of a rank. Otherwise the
+// errors of StartCurrentWorld.
 absl::Status ReplaceBrokenWorld();
-// How often it was.
+// How often a world was replaced.
 int ReplacedWorlds();
 
 }  // namespace hvdlite::internal

@@ -35,7 +35,7 @@ class LocalBackend final : public Backend {
   }
 
   bool only_once() const override { return false; }
-  // One rank alone has nobody to agree with.
+  // A single rank has no other rank to agree with.
   bool can_be_replaced() const override { return topology_.size == 1; }
 
  private:

@@ -39,8 +39,8 @@ using negotiation::ControlChannel;
 using Channel = absl::StatusOr<std::unique_ptr<ControlChannel>>;
 using Layout = std::shared_ptr<const negotiation::WorldLayout>;
 
-// UCX between neighbours in the tree that are on different nodes; null on ranks
-// that have none.
+// Makes UCX links between neighbours in the tree that are on different nodes;
+// null on ranks without such neighbours.
 Channel CreateUcx(const Config& config, const Topology& topology,
                   const negotiation::WorldLayout& layout, Communicator& flat) {
   negotiation::UcxChannelOptions options;
@@ -56,7 +56,7 @@ Channel CreateUcx(const Config& config, const Topology& topology,
   return negotiation::CreateUcxChannel(flat, options);
 }
 
-// Between the leaders of nodes; null on other ranks.
+// Makes the channel between the leaders of nodes; null on other ranks.
 Channel CreateBetweenNodes(const Config& config, const Topology& topology,
                            const negotiation::WorldLayout& layout,
                            Communicator& flat,
@@ -65,15 +65,15 @@ Channel CreateBetweenNodes(const Config& config, const Topology& topology,
     Channel ucx = CreateUcx(config, topology, layout, flat);
     if (ucx.ok() || config.control_channel == "ucx") return ucx;
     warnings.push_back(absl::StrCat(
-        "control messages between nodes go through MPI, which has to be "
-        "polled, since UCX cannot be used: ",
+        "UCX is not available, so control messages between nodes go through "
+        "MPI, which has to be polled: ",
         ucx.status().message()));
   }
   return negotiation::CreateMpiChannel(layout.leaders());
 }
 
-// Among the ranks of this node; null where a rank is alone. All ranks of all
-// nodes get theirs, or the same error.
+// Makes the channel of this node; null on a rank that is alone. All ranks of
+// all nodes get theirs, or all get the same error.
 Channel CreateForNode(const Topology& topology,
                       const negotiation::WorldLayout& layout,
                       Communicator& flat) {
@@ -95,12 +95,12 @@ Channel CreateForNode(const Topology& topology,
   return channel;
 }
 
-// Makes of `communicator`, a flat one over all ranks, what `config` asks for:
-// adds in rank order, shares memory inside the nodes. Collective; all ranks
-// agree about `config`. Appends to `warnings`, the same on every rank, what
-// could not be had; what cannot be had later on is logged then. Errors, the
-// same on every rank: InvalidArgument for a table of algorithms that cannot be
-// read; otherwise the transport's.
+// Turns `communicator`, a flat one over all ranks, into what `config` requests:
+// it adds in rank order, and shares memory inside the nodes. Collective; all
+// ranks agree about `config`. Appends to `warnings`, the same on every rank,
+// what is not available; later failures are logged then. Errors, the same on
+// every rank: InvalidArgument for a table of algorithms that cannot be read;
+// otherwise those of the transport.
 absl::Status ChooseDataPlane(const Config& config, const Topology& topology,
                              std::unique_ptr<Communicator>& communicator,
                              std::vector<std::string>& warnings) {
@@ -129,7 +129,7 @@ absl::Status ChooseDataPlane(const Config& config, const Topology& topology,
   return absl::OkStatus();
 }
 
-// What a backend consists of, beside the session.
+// The parts of a backend, except the session.
 struct Parts {
   Topology topology;
   std::unique_ptr<Communicator> communicator;
@@ -169,8 +169,8 @@ class MpiBackend final : public Backend {
   bool can_be_replaced() const override { return outlives_ranks_; }
 
  private:
-  // The program may not call MPI again for long, and others wait for the last
-  // of what this rank has sent.
+  // The program may not call MPI again for a long time, while other ranks wait
+  // for the last data that this rank has sent.
   void LeaveNothingQueued() {
     for (int pause_ms = 1; pause_ms <= 8; pause_ms *= 2) {
       parts_.communicator->MakeProgress();
@@ -184,10 +184,10 @@ class MpiBackend final : public Backend {
   const bool outlives_ranks_;
 };
 
-// UCX, whoever has loaded it, and Open MPI handle signals such as SIGSEGV and
-// SIGABRT, and allocate memory meanwhile: after a crash inside malloc() the
-// process would hang, its other threads alive. From now on such a signal ends
-// it; unless the user has set what they are to do.
+// UCX (loaded by any library) and Open MPI handle signals such as SIGSEGV and
+// SIGABRT, and allocate memory in the handler. After a crash inside malloc()
+// the process would hang with its other threads alive. From now on such a
+// signal ends the process, unless the user has configured these handlers.
 void TakeCrashSignals(const base::Environment& environment) {
   const bool from_ucx = !environment.get("UCX_ERROR_SIGNALS").has_value() &&
                         !environment.get("UCX_HANDLE_ERRORS").has_value();
@@ -208,20 +208,20 @@ void TakeCrashSignals(const base::Environment& environment) {
   }
 }
 
-// How often a rank that nothing else tells of it asks MPI for ranks that died.
+// How often a rank asks MPI for dead ranks, in case nothing else reports them.
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(50);
 
-// Unavailable once ranks have died, naming them, or others go on without this
-// one. `session` outlives it.
+// Unavailable once ranks have died, naming them, or once others continue
+// without this one. `session` must outlive the result.
 std::function<absl::Status()> LookForDeadRanks(
     const collective::MpiSession& session, const Topology& topology) {
   return [&session, hosts = topology.host_of_rank,
           revoked = false]() mutable -> absl::Status {
     const std::vector<int> dead = session.DeadRanks();
     if (dead.empty()) {
-      // The news of a death may come after that of the others' leaving.
+      // A death may be reported after the others' leaving.
       if (revoked) {
-        return absl::UnavailableError("other ranks have given the world up");
+        return absl::UnavailableError("other ranks have abandoned the world");
       }
       revoked = session.is_revoked();
       return absl::OkStatus();
@@ -236,8 +236,8 @@ std::function<absl::Status()> LookForDeadRanks(
   };
 }
 
-// Makes of the communicator over all ranks what `config` asks for. Errors are
-// the same on all ranks, also where their configurations differ.
+// Turns the communicator over all ranks into what `config` requests. Errors are
+// the same on all ranks, also if their configurations differ.
 absl::Status Assemble(const Config& config,
                       const collective::MpiSession& session, StartWatch& watch,
                       Parts& parts) {
@@ -275,8 +275,8 @@ Channel ChooseControlChannel(const Config& config, const Topology& topology,
   Channel node = CreateForNode(topology, *layout, flat);
   if (!node.ok()) {
     warnings.push_back(
-        absl::StrCat("ranks of a node cannot share memory, so that control "
-                     "messages travel as if each were a node of its own: ",
+        absl::StrCat("ranks of a node cannot share memory, so control messages "
+                     "are sent as if each rank were a node of its own: ",
                      node.status().message()));
     node = nullptr;
     std::vector<int> nodes(static_cast<size_t>(topology.size));
@@ -319,7 +319,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
   if (absl::IsInvalidArgument(status)) {
     parts.channel.reset();
     parts.communicator.reset();
-    session->Finalize().IgnoreError();  // all ranks have come here
+    session->Finalize().IgnoreError();  // all ranks have reached this line
   } else {
     parts.channel.release();
     parts.communicator.release();  // peers may still write to its memory

@@ -1,4 +1,4 @@
-// In place of the MPI backend where hvdlite is built without MPI.
+// Replaces the MPI backend if hvdlite is built without MPI.
 #include "absl/status/status.h"
 #include "negotiation/world/backend.h"
 

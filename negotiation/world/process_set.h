@@ -15,21 +15,21 @@
 
 namespace hvdlite::internal {
 
-// The ranks 0 .. size-1 as a list that lives as long as the process.
+// The list 0, 1, ..., size-1. It exists as long as the process.
 const std::vector<int>& AllRanks(int size);
 
-// What a ProcessSet other than all ranks denotes.
+// The state of a ProcessSet that is not the set of all ranks.
 struct ProcessSetState {
   negotiation::ProcessSetId id = 0;
   std::vector<int> ranks;      // global, ascending
-  std::weak_ptr<World> world;  // where it was added
+  std::weak_ptr<World> world;  // that it was added to
   mutable std::atomic<bool> removed{false};
 };
 
-// A process set as operations of a world use it.
+// The members of a process set, for the operations of a world.
 struct Members {
   negotiation::ProcessSetId id = 0;
-  absl::Span<const int> ranks;  // global, ascending; valid as long as this
+  absl::Span<const int> ranks;  // global, ascending; `state` owns them
   int rank = 0;                 // this process's, within `ranks`
   std::shared_ptr<const ProcessSetState> state;  // null: all ranks
 
@@ -39,17 +39,18 @@ struct Members {
   std::string Describe() const;
 };
 
-// Of the process set with this state. FailedPrecondition, starting with `what`,
-// if this process is not in the set, the set was removed, or it belongs to an
-// earlier world.
+// The members of the process set with this state. FailedPrecondition, starting
+// with `what`, if this process is not in the set, the set was removed, or it
+// belongs to an earlier world.
 absl::StatusOr<Members> MembersOf(
     const World& world, const std::shared_ptr<const ProcessSetState>& state,
     absl::string_view what);
 
-// The name of an operation in the negotiation, where names of all process sets
-// live together: `name` itself for all ranks, else "<name>@process_set.<id>".
+// The name of an operation in the negotiation, where the names of all process
+// sets share one name space: `name` for all ranks, otherwise
+// "<name>@process_set.<id>".
 std::string NameInSet(std::string name, negotiation::ProcessSetId id);
-// InvalidArgument if a name that the user gave could be such a name.
+// InvalidArgument if a name given by the user looks like such a name.
 absl::Status CheckName(const std::string& name, absl::string_view what);
 
 }  // namespace hvdlite::internal

@@ -28,7 +28,7 @@ absl::Span<std::byte> BytesOf(std::vector<T>& values) {
           values.size() * sizeof(T)};
 }
 
-// Every rank ends with `root`'s text.
+// Every rank returns `root`'s text.
 absl::Status BroadcastText(Communicator& communicator, int root,
                            std::string& text) {
   std::vector<int64_t> length = {static_cast<int64_t>(text.size())};
@@ -65,8 +65,8 @@ absl::Status CheckLauncher(const base::Environment& environment, int size) {
       "MPI sees one rank only, but the launcher started ", promised->count,
       " (", promised->variable, "=", promised->count,
       "): each would train alone. The program or libhvdlite was probably "
-      "built against another MPI than the launcher's: use the mpirun of that "
-      "MPI (or srun with its --mpi plugin), or rebuild hvdlite with the "
+      "built with another MPI than the launcher's. Use the mpirun of that MPI "
+      "(or srun with its --mpi plugin), or rebuild hvdlite with the "
       "launcher's MPI. To run processes that train alone on purpose, set "
       "HVDLITE_BACKEND=single"));
 }
@@ -80,7 +80,7 @@ absl::Status AgreeOnConfig(Communicator& communicator, const Config& config) {
   const std::vector<std::string> own_lines = absl::StrSplit(own_text, '\n');
   const std::vector<std::string> root_lines = absl::StrSplit(root_text, '\n');
 
-  // differs[line * size + rank]
+  // Index: differs[line * size + rank].
   std::vector<uint8_t> differs(root_lines.size() * static_cast<size_t>(size));
   for (size_t line = 0; line < root_lines.size(); ++line) {
     if (!absl::c_linear_search(own_lines, root_lines[line])) {
@@ -147,8 +147,8 @@ absl::StatusOr<ClockOffset> MeasureClockOffset(
   int64_t upper = std::numeric_limits<int64_t>::max();
   int64_t narrowest = std::numeric_limits<int64_t>::max();
   for (int round = 0; round < kRounds; ++round) {
-    // Rank 0 reads its clock after everybody's `before`, and everybody has the
-    // reading at `after`.
+    // Rank 0 reads its clock after `before` of every rank, and every rank has
+    // the value at `after`.
     const int64_t before = clock.NowNanos();
     std::vector<int32_t> together = {0};
     HVDLITE_RETURN_IF_ERROR(communicator.Allreduce(

@@ -1,4 +1,4 @@
-// What the ranks make sure of together before the coordinator starts.
+// Checks and agreements of the ranks before the coordinator starts.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +16,30 @@
 
 namespace hvdlite::internal {
 
-// FailedPrecondition when `size` is 1 though the launcher promised more ranks:
-// N processes would train alone without a word.
+// FailedPrecondition if `size` is 1 although the launcher started more ranks.
+// Otherwise N processes would train alone, without a message.
 absl::Status CheckLauncher(const base::Environment& environment, int size);
 
-// Collective. InvalidArgument on every rank when any rank's configuration
+// Collective. InvalidArgument on every rank if the configuration of any rank
 // differs from rank 0's; names the options and the ranks.
 absl::Status AgreeOnConfig(collective::Communicator& communicator,
                            const Config& config);
 
-// The table of algorithms in the file `path` as rank 0 reads it, or the
-// built-in one if `path` is empty. Collective. InvalidArgument on every rank if
-// it cannot be read.
+// Returns the table of algorithms in the file `path`, as rank 0 reads it; or
+// the built-in one if `path` is empty. Collective. InvalidArgument on every
+// rank if it cannot be read.
 absl::StatusOr<collective::AllreduceTable> ReadAllreduceTable(
     collective::Communicator& communicator, const std::string& path);
 
-// Nanoseconds to add to this rank's clock to get rank 0's, and how far that may
-// be from the truth; 0 and 0 on rank 0's host.
+// Nanoseconds to add to this rank's clock to get rank 0's, and the maximum
+// error of that; 0 and 0 on rank 0's host.
 struct ClockOffset {
   int64_t offset_ns = 0;
   int64_t uncertainty_ns = 0;
 };
 
-// Collective. The middle of the narrowest interval that some rounds of messages
-// leave for it.
+// Collective. Several rounds of messages each give an interval for the offset.
+// The result is the middle of the narrowest one.
 absl::StatusOr<ClockOffset> MeasureClockOffset(
     collective::Communicator& communicator,
     const collective::Topology& topology, const base::Clock& clock);

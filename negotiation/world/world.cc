@@ -30,12 +30,12 @@
 namespace hvdlite::internal {
 namespace {
 
-// Of a process that was found stuck in MPI: in the data plane, or at its start.
+// The exit code of a process that is stuck in MPI: in the data plane, or at its
+// start.
 constexpr int kStuckExitCode = 75;
-// How long a coordinator that has a core to itself looks again at once before
-// it sleeps.
+// How long a background thread with a core of its own spins before it sleeps.
 constexpr absl::Duration kSpinOnCoreOfItsOwn = absl::Microseconds(20);
-// Over which a rank tells others its CPU time.
+// The longest window over which a rank reports its CPU time to others.
 constexpr absl::Duration kLongestUsageWindow = absl::Seconds(10);
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
     auto communicator = collective::CreateSingleRankCommunicator();
     const collective::Topology topology =
         collective::MakeTopology(0, {0}, {base::HostName()});
-    // It needs neither; other worlds of the same configuration will.
+    // This world needs neither, but other worlds of the same configuration do.
     HVDLITE_RETURN_IF_ERROR(
         collective::WithVirtualNodes(topology, config.virtual_nodes).status());
     HVDLITE_RETURN_IF_ERROR(
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
   }
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                            CreateMpiBackend(config, watch, ranks));
-  // The launcher promised ranks that were lost or are others' meanwhile.
+  // The launcher started ranks that were lost or belong to others now.
   const absl::Status status =
       ranks.survivors || ranks.communicator.has_value()
           ? absl::OkStatus()
@@ -88,7 +88,7 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
     const std::string& versions) {
   HVDLITE_RETURN_IF_ERROR(ValidateConfig(given));
   const Config config = WithAbsolutePaths(given);
-  // The threads that are started here may use all CPUs of the process.
+  // Threads started here may use all CPUs of the process.
   const ScopedAffinity affinity(ProcessCpus());
   const base::SteadyClock clock;
   const int rank = static_cast<int>(
@@ -131,7 +131,7 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
   if (!status.ok()) {
     (void)world->CloseRecorder();
     if (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status)) {
-      // All ranks agree on it.
+      // All ranks have the same error.
       world->backend_->Close().IgnoreError();
     } else {
       world->Abandon();
@@ -157,7 +157,7 @@ absl::Status World::StartCoordinator() {
   OpenReporter();
   absl::Status opened;
   if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
-  // What keeps a rank from it is no fault of the world's.
+  // A rank that cannot do this does not make the world fail.
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<std::string> problems,
       collective::GatherOrFail(communicator, std::string(opened.message())));
@@ -245,7 +245,7 @@ absl::Status World::LogStart(const CoordinatorCpu& cpu) {
 }
 
 void World::EndStuckProcess(const absl::Status& status) {
-  // It ends, whether or not there is memory.
+  // The process ends even without memory.
   base::ContainExceptions([&] {
     logger_.Error(absl::StrCat(status.message(), "; ending the process"));
   });
@@ -261,7 +261,7 @@ void World::EndStuckProcess(const absl::Status& status) {
 }
 
 absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
-  // Rank 0 merges the parts of the timeline once all ranks have closed theirs.
+  // Rank 0 merges the per-rank trace files once all ranks have closed theirs.
   const auto trace_path =
       std::make_shared<absl::StatusOr<std::string>>(std::string());
   absl::Status status = coordinator_->Shutdown(
@@ -289,8 +289,8 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
     Abandon();
     return status;
   }
-  // All ranks have come this far; a rank that is stopped or dies now would have
-  // the others wait inside MPI for ever.
+  // All ranks have reached this line. If a rank stops or dies now, the others
+  // would wait inside MPI for ever.
   negotiation::Watchdog watchdog(
       clock_, base::SecondsOrNever(config_.watchdog_seconds),
       [this](const std::string& what) {
@@ -315,7 +315,8 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
   }
   backend_.reset();
   if (status.ok()) base::NoteWorldLeft(base::ProcessEnvironment());
-  // Takes rank 0 as long as the trace is large; nobody waits for it any more.
+  // The time depends on the size of the trace; no other rank waits for rank 0
+  // any more.
   if (trace_path->ok() && !(*trace_path)->empty()) MergeTrace(**trace_path);
   return status;
 }
@@ -446,7 +447,7 @@ absl::StatusOr<std::string> World::CloseRecorder() {
   if (coordinator_ != nullptr) coordinator_->SetRecorder(recorder());
   HVDLITE_RETURN_IF_ERROR(closing->Close());
   if (closing->dropped_events() > 0) {
-    logger_.Warning(absl::StrCat("the timeline ", path, " misses ",
+    logger_.Warning(absl::StrCat("the timeline ", path, " lacks ",
                                  closing->dropped_events(),
                                  " events of this rank: they came faster than "
                                  "the file could be written"));
@@ -469,9 +470,9 @@ void World::MergeTrace(const std::string& path) {
   if (topology_.rank != 0) return;
   const absl::Status status = timeline::MergeTraceParts(path, topology_.size);
   if (status.ok()) return;
-  logger_.Warning(absl::StrCat("the timeline's parts were not merged into ",
+  logger_.Warning(absl::StrCat("the per-rank trace files were not merged into ",
                                path, ": ", status.message(),
-                               "; timeline_viewer also takes the parts"));
+                               "; timeline_viewer can also read them"));
 }
 
 std::shared_ptr<timeline::TraceRecorder> World::recorder() const {

@@ -35,25 +35,26 @@ namespace hvdlite::internal {
 struct CoordinatorCpu;
 
 // This process's part in the world: backend, coordinator and timeline. Held by
-// shared_ptr, since operations may outlive shutdown(). Thread-safe but for
-// Start and Close, which one thread calls.
+// shared_ptr, since operations may outlive shutdown(). Thread-safe, except
+// Start and Close: one thread calls these.
 class World {
  public:
-  // Of the processes that `config` and, with MPI, `ranks` say. Collective; on
-  // failure nothing is left running. `versions`: what build_info() says, for
-  // the log.
+  // Starts the world of the processes that `config` and, with MPI, `ranks`
+  // select. Collective; on failure nothing keeps running. `versions`: the text
+  // of build_info(), for the log.
   static absl::StatusOr<std::shared_ptr<World>> Start(
       const Config& config, const collective::MpiRanks& ranks = {},
       const std::string& versions = "");
-  // Of those of `backend`. `config` is valid, and the ranks agree about it.
+  // Starts a world on `backend`. `config` is valid, and the ranks agree about
+  // it.
   static absl::StatusOr<std::shared_ptr<World>> Start(
       const Config& config, std::unique_ptr<Backend> backend,
       const std::string& versions = "");
 
   // Collective. Leaves for `reason`, waits up to `timeout` for the other ranks,
-  // ends the timeline and takes everything down. Where the world broke or the
-  // others did not come, the backend is left as it is (never freed, since peers
-  // may still write) and the error is returned: Unavailable, DeadlineExceeded.
+  // ends the timeline and closes everything. If the world broke or other ranks
+  // did not leave in time, the backend is never freed, since peers may still
+  // write. The error is then returned: Unavailable or DeadlineExceeded.
   absl::Status Close(const std::string& reason, absl::Duration timeout);
 
   const collective::Topology& topology() const { return topology_; }
@@ -63,50 +64,50 @@ class World {
   const std::string& versions() const { return versions_; }
   // Whether MPI cannot be started again after Close().
   bool only_once() const { return only_once_; }
-  // Whether the ranks that are left can make another once this one is broken.
+  // Whether the remaining ranks can make another world once this one is broken.
   bool can_be_replaced() const { return can_be_replaced_; }
 
-  // For the operations of the public API. Closed by Close().
+  // For the operations of the public API. Close() closes it.
   negotiation::Coordinator& coordinator() { return *coordinator_; }
 
-  // True if Close() left things behind that another thread may still use: the
-  // World must never be destroyed, and the process should end by _exit.
+  // True if another thread may still use parts that Close() could not end. Then
+  // the World must never be destroyed, and the process should end by _exit.
   bool abandoned() const { return abandoned_; }
 
-  // 0, 1, 2, ...: how often it was called before for this kind and process set
-  // since all ranks have joined.
+  // 0, 1, 2, ...: the number of earlier calls for this kind and process set
+  // since all ranks last joined.
   int64_t NextNumber(absl::string_view kind,
                      negotiation::ProcessSetId process_set);
-  // A name that is not used again: "<kind>.noname.<N>", N as NextNumber; after
-  // joins "<kind>.noname.<joins>.<N>".
+  // A name that is not used again: "<kind>.noname.<N>", N as for NextNumber;
+  // after joins "<kind>.noname.<joins>.<N>".
   std::string NextName(absl::string_view kind,
                        negotiation::ProcessSetId process_set);
-  // All ranks have joined: numbers start anew, since the ranks may have made
-  // different numbers of calls.
+  // All ranks have joined: numbers start again from 0, since the ranks may have
+  // made different numbers of calls.
   void CountJoin();
-  // A process set is removed: there are no more calls for it.
+  // A process set was removed: there are no more calls for it.
   void ForgetNumbers(negotiation::ProcessSetId process_set);
   // How often all ranks have joined.
   int64_t joins() const { return joins_.load(); }
 
-  // What the layer above keeps with this world: made by `make` when it is first
-  // asked for, destroyed with this.
+  // An object of the layer above that belongs to this world. `make` creates it
+  // on first use; it is destroyed with the world.
   void* Companion(absl::FunctionRef<std::shared_ptr<void>()> make);
 
   // Starts recording into `path`. Not collective. FailedPrecondition if
   // recording is on.
   absl::Status OpenRecorder(const std::string& path);
-  // Stops recording, after which the part file is complete; nothing if it is
-  // off. Returns the path of the merged trace, or an empty string.
+  // Stops recording; the per-rank trace file is then complete. Does nothing if
+  // recording is off. Returns the path of the merged trace, or an empty string.
   absl::StatusOr<std::string> CloseRecorder();
-  // Rank 0 merges the parts, once all ranks have closed theirs. Logs a warning
-  // when it cannot.
+  // Merges the per-rank trace files on rank 0, once all ranks have closed
+  // theirs. Logs a warning if it fails.
   void MergeTrace(const std::string& path);
   bool is_recording() const;
-  // What events go to: the timeline, and what reports steps to hvdliterun.
-  // Null: neither is on.
+  // The recipient of events: the timeline, and the reports of steps to
+  // hvdliterun. Null: neither is on.
   std::shared_ptr<timeline::TraceRecorder> recorder() const;
-  // Of the training steps that are recorded.
+  // The training steps that are recorded.
   timeline::StepMeter& step_meter() { return step_meter_; }
 
   World(const Config& config, const base::Logger& logger,
@@ -128,7 +129,7 @@ class World {
   const base::Logger logger_;
   const std::string versions_;
   const int64_t start_ns_;   // when the world was made
-  const pid_t main_thread_;  // that made it
+  const pid_t main_thread_;  // that made the world
   const collective::Topology topology_;
   const bool only_once_;
   const bool can_be_replaced_;
@@ -139,7 +140,7 @@ class World {
 
   mutable base::Mutex mutex_;
   std::atomic<int64_t> joins_{0};
-  struct Numbers {  // of a kind and process set
+  struct Numbers {  // for a kind and process set
     std::string kind;
     negotiation::ProcessSetId process_set;
     int64_t next;

@@ -1,4 +1,4 @@
-// What negotiating leaves behind: the bytes that are allocated do not grow with
+// Memory that negotiation leaves behind: the allocated bytes do not grow with
 // the number of operations, names, process sets, joins or optimizers.
 #include <malloc.h>
 
@@ -64,7 +64,7 @@ Request Sum(const std::string& name, int64_t elements = 16) {
                   elements);
 }
 
-// How many bytes more are allocated after ten times as much of it.
+// Returns how many more bytes are allocated after ten times as much work.
 int64_t GrowthOf(const std::function<void(int i)>& work, int count) {
   int i = 0;
   for (; i < count; ++i) work(i);
@@ -83,10 +83,10 @@ int64_t GrowthIn(SimWorld& world, const std::function<void(int i)>& work,
       count);
 }
 
-// Less than one byte for each of what follows. Hash tables double at times.
+// This is less than one byte for each item below. Hash tables double at times.
 constexpr int64_t kNothing = 16384;
 
-TEST(NegotiationMemoryTest, NamesThatAreNoLongerUsedLeaveNothing) {
+TEST(NegotiationMemoryTest, UnusedNamesLeaveNothing) {
   for (const int uses : {1, 2, 5}) {
     SimWorld world({3}, Forgetting(64));
     const int64_t growth = GrowthIn(
@@ -99,7 +99,7 @@ TEST(NegotiationMemoryTest, NamesThatAreNoLongerUsedLeaveNothing) {
   }
 }
 
-TEST(NegotiationMemoryTest, NamesThatAreUsedInTurnTakeABoundedPlace) {
+TEST(NegotiationMemoryTest, AlternatingNamesTakeBoundedMemory) {
   SimWorld world({2}, Forgetting(64));
   uint64_t next = 1;
   const int64_t growth = GrowthIn(
@@ -112,7 +112,7 @@ TEST(NegotiationMemoryTest, NamesThatAreUsedInTurnTakeABoundedPlace) {
   EXPECT_LT(growth, kNothing);
 }
 
-TEST(NegotiationMemoryTest, RequestsOfOneNameTakeABoundedPlace) {
+TEST(NegotiationMemoryTest, RequestsOfOneNameTakeBoundedMemory) {
   SimWorld world({2}, Forgetting(64));
   const int64_t growth = GrowthIn(
       world,
@@ -123,7 +123,8 @@ TEST(NegotiationMemoryTest, RequestsOfOneNameTakeABoundedPlace) {
   EXPECT_LT(growth, kNothing);
 }
 
-TEST(NegotiationMemoryTest, OperationsOfOneUseWhileARankHasJoinedLeaveNothing) {
+TEST(NegotiationMemoryTest,
+     SingleUseOperationsLeaveNothingWhileARankHasJoined) {
   SimWorld world({3}, Forgetting(64));
   const int64_t growth = GrowthIn(
       world,
@@ -138,7 +139,7 @@ TEST(NegotiationMemoryTest, OperationsOfOneUseWhileARankHasJoinedLeaveNothing) {
   EXPECT_LT(growth, kNothing);
 }
 
-TEST(NegotiationMemoryTest, ProcessSetsThatAreRemovedLeaveNothing) {
+TEST(NegotiationMemoryTest, RemovedProcessSetsLeaveNothing) {
   SimWorld world({4}, Forgetting(1 << 20));
   const int64_t growth = GrowthIn(
       world,
@@ -171,9 +172,9 @@ TEST(NegotiationMemoryTest, FailuresLeaveNothing) {
   EXPECT_LT(growth, kNothing);
 }
 
-TEST(NegotiationMemoryTest, GroupOfTensorsThatIsNeverEmptyTakesABoundedPlace) {
+TEST(NegotiationMemoryTest, GroupThatIsNeverEmptyTakesBoundedMemory) {
   BatchPlanner planner(/*fusion_threshold_bytes=*/64, /*min_batch_bytes=*/64);
-  const Request request = Sum("of one batch");
+  const Request request = Sum("of one bucket");
   TensorSlot slot;
   slot.present = true;
   planner.Add(slot, request, /*with_root=*/true);
@@ -187,7 +188,8 @@ TEST(NegotiationMemoryTest, GroupOfTensorsThatIsNeverEmptyTakesABoundedPlace) {
   EXPECT_LT(growth, kNothing);
 }
 
-// As the names of an optimizer that every rank destroys in its own time.
+// These are like the names of an optimizer that the ranks destroy at different
+// times.
 TEST(NegotiationMemoryTest, ReleasedNamesLeaveNothing) {
   SimWorld world({5}, Forgetting(1 << 20));
   const int64_t growth = GrowthIn(
@@ -213,8 +215,8 @@ TEST(NegotiationMemoryTest, ReleasedNamesLeaveNothing) {
   EXPECT_LT(growth, kNothing) << "180 optimizers of 10 parameters";
 }
 
-// The root's part, and everybody else's, of a world of 1,024.
-TEST(NegotiationMemoryTest, LargeWorldForgetsAsWell) {
+// The root and a rank of a world of 1,024.
+TEST(NegotiationMemoryTest, LargeWorldForgetsNames) {
   SimWorld world({1024, 1, 8}, Forgetting(8));
   const int64_t growth = GrowthIn(
       world,
@@ -227,7 +229,7 @@ TEST(NegotiationMemoryTest, LargeWorldForgetsAsWell) {
 
 // ---- With coordinators.
 
-TEST(NegotiationMemoryTest, PersistentOperationsThatAreDestroyedLeaveNothing) {
+TEST(NegotiationMemoryTest, DestroyedPersistentOperationsLeaveNothing) {
   constexpr int kOperations = 40;
   testing::CoordinatedWorld world(2);
   std::vector<float> values(2 * kOperations);
@@ -257,7 +259,7 @@ TEST(NegotiationMemoryTest, PersistentOperationsThatAreDestroyedLeaveNothing) {
       }
     }
     persistent.clear();
-    // What follows tells the other rank of it, and hears of it.
+    // The following operations exchange the news between the ranks.
     for (int use = 0; use < 4; ++use) {
       auto done = coordinator.Submit(sum(rank, Sum("something else", 1)));
       ASSERT_TRUE(done.ok());

@@ -19,7 +19,7 @@
 namespace hvdlite::testing {
 namespace {
 
-// "== SUITE.TEST", then its texts: "- first line", "  second line".
+// "== SUITE.TEST", followed by its texts: "- first line", "  second line".
 constexpr char kOfTest[] = "== ";
 constexpr char kFirst[] = "- ";
 constexpr char kMore[] = "  ";
@@ -85,7 +85,7 @@ class Golden : public ::testing::Environment {
     const std::vector<std::string>& expected = expected_[test];
     EXPECT_EQ(text, number < expected.size() ? expected[number] : "")
         << "text " << number + 1 << " of " << test << " in "
-        << HVDLITE_GOLDEN_FILE << "; --update writes it anew";
+        << HVDLITE_GOLDEN_FILE << "; --update writes the file again";
   }
 
   void TearDown() override {
@@ -124,7 +124,8 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleMock(&argc, argv);
   const bool update = argc == 2 && std::string(argv[1]) == "--update";
   if (argc > 1 && !update) {
-    std::fprintf(stderr, "unknown argument %s; there is --update\n", argv[1]);
+    std::fprintf(stderr, "unknown argument %s; the only one is --update\n",
+                 argv[1]);
     return 2;
   }
   hvdlite::testing::golden = new hvdlite::testing::Golden(update);

@@ -1,7 +1,7 @@
-// main() of test programs that run under mpirun: MPI is initialised with
+// main() of test programs that run under mpirun. MPI is initialised with
 // MPI_THREAD_SERIALIZED before the tests and finalized after them. A failure on
-// any rank fails the run on all. A failed ASSERT ends all ranks at once, since
-// the others would wait for ever for the rank that left the test.
+// any rank fails the run on all ranks. A failed ASSERT ends all ranks
+// immediately: the others would wait for ever for the rank that left the test.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -18,7 +18,7 @@ class FailurePrinter : public ::testing::EmptyTestEventListener {
   FailurePrinter(int rank, int size) : rank_(rank), size_(size) {}
 
  private:
-  // OnTestPartResult must not ask for it: GoogleTest's lock is held there.
+  // OnTestPartResult must not ask for this: GoogleTest's lock is held there.
   void OnTestStart(const ::testing::TestInfo& info) override {
     test_ = std::string(info.test_suite_name()) + "." + info.name();
   }

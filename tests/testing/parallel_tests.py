@@ -1,4 +1,4 @@
-"""unittest.main() for tests that mostly wait for what they have started: several run at once."""
+"""unittest.main() for tests that mostly wait for their processes: several run at the same time."""
 
 import io
 import multiprocessing
@@ -8,7 +8,7 @@ import unittest
 
 
 def run_one(name):
-    """Whether a test has passed or was skipped, and what is told of it."""
+    """Whether a test has passed or was skipped, and its report."""
     text, start = io.StringIO(), time.monotonic()
     result = unittest.TextTestRunner(text, verbosity=0).run(unittest.defaultTestLoader.loadTestsFromName(
         name, sys.modules["__main__"]))
@@ -19,7 +19,7 @@ def run_one(name):
 
 
 def names_of(suite):
-    """The tests of a suite, without their module."""
+    """The names of a suite's tests, without their module."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from names_of(test)
@@ -28,8 +28,8 @@ def names_of(suite):
 
 
 def main(at_once):
-    """Runs the tests of the script that calls it, so many at once, each in a process
-    of its own; with arguments, unittest.main()."""
+    """Runs the tests of the calling script, `at_once` at a time, each in its own process.
+    With arguments, calls unittest.main()."""
     if len(sys.argv) > 1:
         unittest.main()
     names = list(names_of(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])))

@@ -1,4 +1,4 @@
-// Runs programs as a user does, in a shell.
+// Runs programs in a shell, as a user does.
 #pragma once
 
 #include <stdio.h>
@@ -17,8 +17,9 @@ namespace hvdlite {
 
 inline const std::string kMpirun = HVDLITE_TEST_MPIRUN;
 
-// The command that runs `first` as rank 0 of two, `second` as rank 1. mpirun's
-// ":" would do, but that of Debian 13's Open MPI 5.0.7 dies of it.
+// The command that runs `first` as rank 0 of two ranks, and `second` as rank 1.
+// It does not use mpirun's ":", because the Open MPI 5.0.7 of Debian 13 crashes
+// on it.
 inline std::string OnTwoRanks(const std::string& first,
                               const std::string& second) {
   return kMpirun +
@@ -31,7 +32,7 @@ struct Finished {
   std::string output;  // standard output and error together
 };
 
-// Runs a shell command to its end.
+// Runs a shell command until it ends.
 inline Finished RunCommand(const std::string& command) {
   Finished finished;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
@@ -45,8 +46,8 @@ inline Finished RunCommand(const std::string& command) {
   return finished;
 }
 
-// Runs shell commands to their ends, three at a time, so that while one starts
-// or ends, others compute.
+// Runs shell commands until they end, three at a time: while one starts or
+// ends, others compute.
 inline std::vector<Finished> RunCommands(
     const std::vector<std::string>& commands) {
   std::vector<Finished> finished(commands.size());

@@ -1,10 +1,10 @@
-// Numbers of tries, sizes and the like, of which a test could have any.
+// Numbers of tries and sizes that depend on the build.
 #pragma once
 
 namespace hvdlite::testing {
 
-// `usual`, but under a sanitizer `sanitized`: each try takes many times longer
-// there.
+// Returns `usual`, or `sanitized` under a sanitizer, where each try takes many
+// times longer.
 constexpr int UnlessSanitized([[maybe_unused]] int usual,
                               [[maybe_unused]] int sanitized) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

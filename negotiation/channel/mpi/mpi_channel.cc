@@ -19,8 +19,8 @@ namespace hvdlite::negotiation {
 namespace {
 
 constexpr int kTag = 1;
-// Of making the communicator; different from the tags of groups that are made
-// at the same time on other communicators.
+// The tag for making the communicator. It differs from the tags of groups that
+// are made at the same time on other communicators.
 constexpr int kGroupTag = 1;
 
 MPI_Comm MpiWorld() {
@@ -38,7 +38,7 @@ absl::Status ToStatus(int code, absl::string_view call) {
 
 class MpiChannel final : public ControlChannel {
  public:
-  // `members`: the ranks of `communicator` as the world calls them.
+  // `members`: the members of `communicator`, as ranks of the world.
   MpiChannel(MPI_Comm communicator, std::vector<int> members, int rank,
              int size)
       : communicator_(communicator),
@@ -54,8 +54,8 @@ class MpiChannel final : public ControlChannel {
     if (!finalized) {
       collective::ForgetMpiCommunicator(MPI_Comm_c2f(communicator_));
     }
-    // A message that was not delivered is dropped with the world it was for;
-    // its buffer must stay, since MPI may still use it.
+    // An undelivered message is dropped with its world. Its buffer must stay,
+    // because MPI may still use it.
     if (finalized || !sending_.empty() || receiving_.has_value()) {
       for (Sending& sending : sending_) (void)sending.bytes.release();
       if (receiving_.has_value()) (void)receiving_->bytes.release();
@@ -92,7 +92,8 @@ class MpiChannel final : public ControlChannel {
       HVDLITE_RETURN_IF_ERROR(StartReceiving());
       if (!receiving_.has_value()) return std::nullopt;
     }
-    // A large message needs its sender once more, which may take a while.
+    // Receiving a large message needs an answer from its sender, which may take
+    // time.
     int received = 0;
     HVDLITE_RETURN_IF_ERROR(
         ToStatus(MPI_Test(&receiving_->request, &received, MPI_STATUS_IGNORE),
@@ -135,7 +136,7 @@ class MpiChannel final : public ControlChannel {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  // Begins to receive the next message if one has arrived.
+  // Starts to receive the next message, if one has arrived.
   absl::Status StartReceiving() {
     int arrived = 0;
     MPI_Message handle;
@@ -148,7 +149,8 @@ class MpiChannel final : public ControlChannel {
     int count = 0;
     HVDLITE_RETURN_IF_ERROR(
         ToStatus(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count"));
-    // Not emplace(): Clang has no default values inside the class.
+    // emplace() without arguments fails: inside the class, Clang does not know
+    // the default values yet.
     Receiving& receiving = receiving_.emplace(Receiving{});
     receiving.from = members_[static_cast<size_t>(status.MPI_SOURCE)];
     receiving.bytes = std::make_unique<std::string>(count, '\0');
@@ -176,7 +178,7 @@ class MpiChannel final : public ControlChannel {
   std::optional<Receiving> receiving_;
 };
 
-// A communicator of `members`.
+// Makes a communicator of `members`.
 absl::StatusOr<MPI_Comm> MakeCommunicator(const std::vector<int>& members,
                                           int world_size) {
   MPI_Comm communicator = MPI_COMM_NULL;

@@ -22,13 +22,13 @@ namespace hvdlite::negotiation {
 namespace {
 
 constexpr int kRanksPerWord = 64;
-// Of calls of TryReceive that find nothing, how many go by between two that
-// look for deaths, which takes a system call.
+// Looking for deaths takes a system call. So only one in this many calls of
+// TryReceive that find nothing does it.
 constexpr int kCallsBetweenLooks = 64;
 
-// What is where in the segment of every rank: its doorbell, who has ever sent
-// to it (a bit per rank), and a ring from every rank (that from itself is
-// idle).
+// The layout of each rank's segment: its doorbell, the set of its senders so
+// far (a bit per rank), and a ring from every rank. The ring from itself is
+// unused.
 class SegmentLayout {
  public:
   SegmentLayout(int size, size_t cells)
@@ -68,11 +68,11 @@ static_assert(sizeof(DoorbellPlace) % alignof(std::atomic<uint64_t>) == 0);
 
 class ShmChannel final : public ControlChannel {
  public:
-  // What ranks need of each other before links can be made.
+  // Creates what ranks need of each other before links can be made.
   static absl::StatusOr<std::unique_ptr<ShmChannel>> Create(
       std::unique_ptr<collective::NodeMemory> memory, SegmentLayout layout,
       const ShmChannelOptions& options);
-  // All ranks have come as far as here.
+  // Call this when all ranks have passed Create().
   absl::Status Connect();
 
   int rank() const override { return memory_->rank(); }
@@ -91,7 +91,7 @@ class ShmChannel final : public ControlChannel {
  private:
   struct Peer {
     std::optional<ShmLink> link;
-    // The word where the peer looks for who has sent to it.
+    // The word in which the peer looks for its senders.
     std::atomic<uint64_t>* senders = nullptr;
     bool has_sent_to = false;
     bool dead = false;
@@ -102,14 +102,13 @@ class ShmChannel final : public ControlChannel {
              SegmentLayout layout, const ShmChannelOptions& options);
 
   ShmLink& link(int rank) { return *peers_[static_cast<size_t>(rank)].link; }
-  // Looks who has begun to send.
+  // Looks for ranks that have started to send.
   void FindSenders();
   std::optional<ControlMessage> Take();
   void PushOn();
   void NoticeDeaths();
   absl::Status Death(int rank) const;
-  // Arms the doorbell; true if nothing has happened meanwhile that it would
-  // have told.
+  // Arms the doorbell. Returns false if something has arrived meanwhile.
   bool Arm();
   void Sleep(absl::Duration timeout) const;
 
@@ -118,12 +117,12 @@ class ShmChannel final : public ControlChannel {
   std::unique_ptr<Doorbell> doorbell_;
   std::unique_ptr<DeathWatch> deaths_;
   std::vector<Peer> peers_;
-  std::vector<uint64_t> sender_bits_;  // as last seen
+  std::vector<uint64_t> sender_bits_;  // as last read
   std::vector<int> senders_;
-  size_t next_sender_ = 0;               // whose turn it is to be received from
+  size_t next_sender_ = 0;               // the next to receive from
   uint64_t sent_ = 0;                    // messages
-  std::vector<int> backlogged_;          // who has not got all that was sent
-  std::deque<ControlMessage> taken_in_;  // by Flush
+  std::vector<int> backlogged_;          // ranks with unsent messages
+  std::deque<ControlMessage> taken_in_;  // received by Flush
   std::deque<int> unreported_;           // ranks that have died
   int calls_until_look_ = kCallsBetweenLooks;
 };
@@ -198,12 +197,12 @@ absl::StatusOr<std::optional<ControlMessage>> ShmChannel::TryReceive() {
   PushOn();
   if (std::optional<ControlMessage> message = Take()) return message;
   if (!unreported_.empty()) {
-    // All that it has sent has been taken since it was found dead.
+    // All messages of the dead rank have been taken.
     const int dead = unreported_.front();
     unreported_.pop_front();
     return Death(dead);
   }
-  // What woke a sleeper may have been a death.
+  // A death may have woken the sleeper.
   if (doorbell == Doorbell::State::kNotRung || --calls_until_look_ == 0) {
     calls_until_look_ = kCallsBetweenLooks;
     NoticeDeaths();
@@ -288,7 +287,7 @@ absl::Status ShmChannel::Flush(absl::Duration timeout) {
   while (true) {
     PushOn();
     if (backlogged_.empty()) return absl::OkStatus();
-    // Who waits for room here may be whom this rank waits for.
+    // A rank that waits for room here may be the one that this rank waits for.
     std::deque<ControlMessage> before = std::exchange(taken_in_, {});
     while (std::optional<ControlMessage> message = Take()) {
       before.push_back(*std::move(message));
@@ -320,7 +319,7 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateShmChannel(
       !std::has_single_bit(options.cells_per_ring)) {
     return absl::InvalidArgumentError(
         absl::StrCat("cells_per_ring is ", options.cells_per_ring,
-                     "; it must be a power of two from 4 on"));
+                     "; it must be a power of two, at least 4"));
   }
   const SegmentLayout layout(node.size(), options.cells_per_ring);
   HVDLITE_ASSIGN_OR_RETURN(

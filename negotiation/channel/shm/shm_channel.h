@@ -13,29 +13,29 @@
 namespace hvdlite::negotiation {
 
 struct ShmChannelOptions {
-  // What to call the ranks of the node in messages ("rank 7 (host)"); by
-  // default "rank 3", counted within the node.
+  // Names of the node's ranks for messages, such as "rank 7 (host)". Default:
+  // "rank 3", counted within the node.
   std::vector<std::string> rank_names = {};
-  // Between any two ranks, in each direction: a power of two from 4 on. A cell
-  // holds 56 bytes; longer messages are passed on piece by piece.
+  // Cells of the ring from one rank to another: a power of two, at least 4. A
+  // cell holds 56 bytes; a longer message takes several cells.
   size_t cells_per_ring = 64;
 };
 
-// Collective over the ranks of one node: either all get a channel or, on every
-// rank, Unavailable with the reason of the lowest rank that has one. `node` is
-// not needed afterwards. Every rank uses a few hundred KB of memory at most,
-// and two descriptors for each other rank.
+// Creates the channel; collective over the ranks of one node. Either all ranks
+// get a channel, or all get Unavailable with the reason of the lowest rank that
+// failed. `node` is not needed afterwards. Every rank uses a few hundred KB of
+// memory at most, and two descriptors for each other rank.
 //
-// Nothing is sent to a sleeping rank but one byte through a pipe, and nothing
-// at all to one that is awake, so that a message takes well below a microsecond
-// between two that look at once. Nothing is polled: the descriptors tell of
-// everything after PrepareToSleep.
+// To wake a sleeping rank, a sender writes one byte into a pipe; a rank that is
+// awake needs no signal. So a message takes well below a microsecond between
+// two ranks that are both awake. Nothing is polled: after PrepareToSleep, the
+// descriptors report every event.
 //
-// When the process of another rank ends while the channel exists, TryReceive
-// returns Unavailable, naming it, once: after everything that it has sent, and
-// after having returned nullopt. So who finds a reason to end in that peer's
-// last messages does not hear of its end. The channel goes on carrying messages
-// between the other ranks.
+// If the process of another rank ends while the channel exists, TryReceive
+// returns Unavailable once, which names that rank. Before this it returns all
+// messages of that rank, and then nullopt. So a receiver that shuts down
+// because of those messages does not see the error. The channel still carries
+// messages between the other ranks.
 absl::StatusOr<std::unique_ptr<ControlChannel>> CreateShmChannel(
     collective::Communicator& node, const ShmChannelOptions& options = {});
 

@@ -20,7 +20,7 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// 0: none.
+// Returns 0 if there is no inode.
 uint64_t InodeOf(const base::Descriptor& descriptor) {
   struct stat status = {};
   if (fstat(descriptor.get(), &status) != 0) return 0;
@@ -35,9 +35,9 @@ absl::Status OutOfDescriptors() {
 
 }  // namespace
 
-// The first cell is published last: so everything that one call writes appears
-// at once, and by a sequentially consistent store, on which the proofs in
-// Doorbell's comment rest.
+// The first cell is published last, so everything that one call writes appears
+// in one step. The store is sequentially consistent: the proof in Doorbell's
+// comment needs this.
 bool CellWriter::Write(absl::string_view message, size_t& offset) {
   CellRing::Cell* first = nullptr;
   uint64_t first_header = 0;
@@ -74,9 +74,9 @@ bool CellReader::Read(std::string& message) {
     const size_t bytes = header & (CellRing::kMoreFollows - 1);
     message.append(reinterpret_cast<const char*>(cell.payload), bytes);
     ++position_;
-    // Not every time: it costs a cache miss on either side. A writer that finds
-    // the ring full has all its cells ahead of what it was told last, so that
-    // it is told something before the reader has taken them all.
+    // This is not done for every cell: it costs a cache miss on either side. A
+    // writer that finds the ring full is informed before the reader has taken
+    // all cells.
     if (position_ - told_ >= ring_.num_cells_ / 4) TellTaken();
     if ((header & CellRing::kMoreFollows) == 0) return true;
   }
@@ -127,18 +127,19 @@ Doorbell::State Doorbell::Disarm() {
 absl::StatusOr<DoorbellButton> DoorbellButton::Attach(DoorbellPlace& place) {
   const std::string path =
       absl::StrCat("/proc/", place.process, "/fd/", place.descriptor);
-  // For reading, too: a pipe without readers would raise SIGPIPE.
+  // It is also opened for reading: writing to a pipe without readers raises
+  // SIGPIPE.
   base::Descriptor pipe(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!pipe.valid()) {
     return absl::UnavailableError(absl::StrCat(
-        "opening ", path, ", a peer's doorbell, failed: ", std::strerror(errno),
+        "cannot open ", path, ", a peer's doorbell: ", std::strerror(errno),
         errno == EMFILE ? "; see ulimit -n" : ""));
   }
   if (InodeOf(pipe) != place.inode) {
     return absl::UnavailableError(
         absl::StrCat(path,
-                     " is not the peer's doorbell: it runs in another "
-                     "container, probably"));
+                     " is not the peer's doorbell: the peer probably runs in "
+                     "another container"));
   }
   return DoorbellButton(place, std::move(pipe));
 }
@@ -148,9 +149,9 @@ void DoorbellButton::Press() {
 }
 
 void DoorbellButton::Ring() {
-  // One of those who press writes.
+  // Only one of the pressers writes.
   if (place_->armed.exchange(0, std::memory_order_seq_cst) == 0) return;
-  // Cannot fail: the pipe never holds more than a few bytes.
+  // This cannot fail: the pipe never holds more than a few bytes.
   [[maybe_unused]] const ssize_t written = write(pipe_.get(), "", 1);
 }
 
@@ -230,7 +231,8 @@ std::optional<size_t> DeathWatch::Next() {
     return std::nullopt;
   }
   const size_t index = event.data.u64;
-  // Closing it would not do: a forked child may have it, too.
+  // Closing the descriptor would not remove it: a forked child may also have
+  // it.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, processes_[index].get(), nullptr);
   processes_[index] = base::Descriptor();
   return index;

@@ -1,7 +1,7 @@
-// ShmLink: what a rank has to do with one other rank of its node. CellRing
-// carries messages from one rank to another through shared memory, Doorbell
-// wakes a rank that sleeps, at no cost while it is awake, and DeathWatch learns
-// that processes of this node have ended.
+// ShmLink is the connection of a rank to one other rank of its node. CellRing
+// carries messages from one rank to another through shared memory. Doorbell
+// wakes a sleeping rank, and costs nothing while the rank is awake. DeathWatch
+// detects that processes of this node have ended.
 #pragma once
 
 #include <sys/types.h>
@@ -24,25 +24,26 @@
 
 namespace hvdlite::negotiation {
 
-// A ring of cells of 64 bytes in memory that both ranks see; zeros are an empty
-// ring. A message takes as many cells as it needs, and may be longer than the
-// ring. A short one takes one cell: the reader, which looks at the header of
-// the next cell, finds header and bytes on one cache line.
+// A ring of 64-byte cells in memory that both ranks see. Memory filled with
+// zeros is an empty ring. A message takes as many cells as it needs, and may be
+// longer than the ring. A short message takes one cell: the reader finds its
+// header and its bytes on one cache line.
 //
-// The header of a cell tells in which turn of the ring it was written; so a
-// cell becomes readable by one store, and nobody has to clean up. The reader
-// tells the writer now and then how many cells it has taken.
+// The header of a cell contains the turn of the ring in which it was written.
+// So one store makes a cell readable, and no rank has to clear cells. From time
+// to time the reader stores how many cells it has taken.
 class CellRing {
  public:
   static constexpr size_t kPayloadBytes = 56;
 
-  // What a ring of that many cells, a power of two from 4 on, takes of memory.
+  // The memory that a ring with this many cells needs. `cells`: a power of two,
+  // at least 4.
   static constexpr size_t Bytes(size_t cells) {
     return sizeof(Gauge) + cells * sizeof(Cell);
   }
 
-  // The ring in `memory`, which is a multiple of 64 bytes away from a page
-  // boundary and has the size that Bytes() tells.
+  // Uses the ring in `memory`, which has Bytes() bytes and is aligned to 64
+  // bytes.
   explicit CellRing(absl::Span<std::byte> memory)
       : gauge_(reinterpret_cast<Gauge*>(memory.data())),
         cells_(reinterpret_cast<Cell*>(memory.data() + sizeof(Gauge))),
@@ -53,15 +54,16 @@ class CellRing {
   friend class CellReader;
 
   struct Cell {
-    // The turn (1, 2, ...), whether more cells of the message follow, and how
-    // many bytes of it are here.
+    // The turn (1, 2, ...), whether more cells of the message follow, and the
+    // number of bytes of the message in this cell.
     std::atomic<uint64_t> header;
     std::byte payload[kPayloadBytes];
   };
-  // Apart from the cells: some processors have cache lines of 256 bytes.
+  // They are apart from the cells: some processors have cache lines of 256
+  // bytes.
   struct Gauge {
-    std::atomic<uint64_t> taken;         // cells, by the reader
-    std::atomic<uint32_t> writer_waits;  // for the reader to take some
+    std::atomic<uint64_t> taken;         // cells taken by the reader
+    std::atomic<uint32_t> writer_waits;  // the writer waits for room
     std::byte unused[256 - 16];
   };
   static_assert(sizeof(Cell) == 64 && sizeof(Gauge) == 256);
@@ -82,24 +84,24 @@ class CellRing {
   size_t num_cells_;
 };
 
-// The sending end. One thread at a time.
+// The sending end. One thread at a time may use it.
 class CellWriter {
  public:
   explicit CellWriter(CellRing ring) : ring_(ring) {}
 
-  // Writes as much of `message`, of which `offset` bytes are written already,
-  // as there is room for, and moves `offset`. True once all of it is written.
+  // Writes as much of `message` as there is room for, from `offset` on, and
+  // moves `offset`. Returns true once the whole message is written.
   bool Write(absl::string_view message, size_t& offset);
 
-  // Whether Write has room.
+  // Whether Write has room for a cell.
   bool HasRoom() {
     if (position_ - taken_ < ring_.num_cells_) return true;
     taken_ = ring_.gauge_->taken.load(std::memory_order_seq_cst);
     return position_ - taken_ < ring_.num_cells_;
   }
 
-  // Asks the reader to say when there is room. Look at HasRoom afterwards: what
-  // the reader took before it saw this is not announced.
+  // Asks the reader to ring when there is room. Call HasRoom afterwards: the
+  // reader does not ring for cells that it took before it saw this request.
   void AwaitRoom() {
     ring_.gauge_->writer_waits.store(1, std::memory_order_seq_cst);
   }
@@ -107,15 +109,16 @@ class CellWriter {
  private:
   const CellRing ring_;
   uint64_t position_ = 0;  // where the next cell goes
-  uint64_t taken_ = 0;     // as last looked up
+  uint64_t taken_ = 0;     // as last read
 };
 
-// The receiving end. One thread at a time.
+// The receiving end. One thread at a time may use it.
 class CellReader {
  public:
   explicit CellReader(CellRing ring) : ring_(ring) {}
 
-  // Appends what has arrived to `message`. True once all of it is there.
+  // Appends what has arrived to `message`. Returns true once the message is
+  // complete.
   bool Read(std::string& message);
 
   // Whether Read has something to append.
@@ -124,7 +127,7 @@ class CellReader {
                std::memory_order_seq_cst)) == ring_.TurnAt(position_);
   }
 
-  // True if the writer has asked for room, and Read has made some: once.
+  // True, once, if the writer has asked for room and Read has made some.
   bool TakeRoomAwaited() { return std::exchange(room_awaited_, false); }
 
  private:
@@ -135,63 +138,63 @@ class CellReader {
 
   const CellRing ring_;
   uint64_t position_ = 0;  // of the next cell
-  uint64_t told_ = 0;      // cells taken, as the writer knows
+  uint64_t told_ = 0;      // taken cells that the writer knows of
   bool room_awaited_ = false;
 };
 
-// What a rank and those who wake it share; it lies in memory that all of them
-// see, and begins with zeros.
+// What a rank shares with the ranks that wake it. It lies in memory that all of
+// them see, and initially contains zeros.
 struct DoorbellPlace {
   std::atomic<uint32_t> armed;
-  // Where to ring: a pipe.
+  // The pipe that wakes the rank.
   int32_t process;
   int32_t descriptor;
   uint64_t inode;
 };
 
-// The rank's own end. One thread at a time, but for descriptor().
+// The rank's own end. One thread at a time may use it, except descriptor().
 //
-// Why no wake-up gets lost: a sleeper arms the doorbell and then looks once
-// more for what it waits for; others do that and then press the button. All
-// four steps are sequentially consistent, so that they have one order: either
-// Press comes after Arm, and finds the doorbell armed (or taken by somebody
-// else, who then writes to the pipe), or what was done before Press also comes
-// before Arm, and the last look finds it.
+// No wake-up gets lost. A sleeper arms the doorbell, and then looks once more
+// for what it waits for. The other rank makes its change, and then calls Press.
+// All four steps are sequentially consistent, so they have one order. Either
+// Press comes after Arm: then it finds the doorbell armed, or another presser
+// has disarmed it and writes to the pipe. Or the change comes before Arm: then
+// the last look finds it.
 class Doorbell {
  public:
-  // Fills `place`, which outlives the doorbell. Errors: ResourceExhausted when
-  // there are no descriptors left.
+  // Fills `place`, which must outlive the doorbell. Errors: ResourceExhausted
+  // if there are no descriptors left.
   static absl::StatusOr<std::unique_ptr<Doorbell>> Create(DoorbellPlace& place);
 
-  // Becomes readable when somebody presses while it is armed.
+  // Becomes readable when a button is pressed while the doorbell is armed.
   int descriptor() const { return pipe_.reader.get(); }
 
-  // From now on until Disarm. Look again after this and before sleeping.
+  // Arms the doorbell until Disarm. Look again after this and before sleeping.
   void Arm();
 
   enum class State { kNotArmed, kNotRung, kRung };
-  // Tells what it was, and makes the descriptor unreadable. A byte that is
-  // still on its way may wake the next sleeper for nothing, once.
+  // Returns the state so far, and makes the descriptor unreadable. A byte that
+  // is still on its way may wake the next sleeper for nothing, once.
   State Disarm();
 
  private:
   Doorbell(DoorbellPlace& place, base::Pipe pipe);
 
   DoorbellPlace& place_;
-  const base::Pipe pipe_;  // both ends, so that it never looks hung up
+  const base::Pipe pipe_;  // both ends, so that it is never hung up
   bool armed_ = false;
-  int64_t bytes_to_come_ = 0;  // a presser each has promised
+  int64_t bytes_to_come_ = 0;  // each promised by a presser
 };
 
-// The other ranks' end; one thread at a time each. Pressing it when the rank is
-// gone does nothing.
+// The other ranks' end; one thread at a time may use each button. Pressing does
+// nothing if the rank is gone.
 class DoorbellButton {
  public:
-  // `place` outlives the button. Errors: Unavailable when the pipe of another
-  // process cannot be reached, or is not what `place` says.
+  // `place` must outlive the button. Errors: Unavailable if the pipe of the
+  // other process cannot be opened, or is not the one that `place` describes.
   static absl::StatusOr<DoorbellButton> Attach(DoorbellPlace& place);
 
-  // After what the rank may wait for.
+  // Call this after the change that the rank may wait for.
   void Press();
 
  private:
@@ -203,7 +206,7 @@ class DoorbellButton {
   base::Descriptor pipe_;
 };
 
-// One thread at a time.
+// The connection to one other rank. One thread at a time may use it.
 class ShmLink {
  public:
   ShmLink(CellRing to_peer, CellRing from_peer, DoorbellButton peers_doorbell)
@@ -211,24 +214,24 @@ class ShmLink {
         reader_(from_peer),
         doorbell_(std::move(peers_doorbell)) {}
 
-  // Hands the message to the peer, or as much of it as there is room for; the
-  // rest waits for PushOn. True: all of it. `number`: see first_waiting().
+  // Sends the message, or as much of it as there is room for; PushOn sends the
+  // rest. Returns true if all of it was sent. `number`: see first_waiting().
   bool Send(std::string message, uint64_t number);
 
-  // Hands over what has waited. True: nothing waits any more.
+  // Sends more of the waiting messages. Returns true if nothing waits any more.
   bool PushOn();
 
-  // Whether the peer has all that was sent.
+  // Whether the peer has received everything.
   bool done() const { return waiting_.empty(); }
   size_t num_waiting() const { return waiting_.size(); }
-  // The number of the first message that the peer does not have wholly.
+  // The number of the first message that the peer has not received completely.
   uint64_t first_waiting() const { return waiting_.front().number; }
 
-  // The next message, if it has arrived whole.
+  // Returns the next message if it has arrived completely.
   bool Receive(std::string& message);
 
-  // Before going to sleep: the doorbell rings when the peer has made room for
-  // what waits.
+  // Call this before sleeping: the doorbell then rings when the peer has made
+  // room for waiting messages.
   void AwaitRoom() { writer_.AwaitRoom(); }
 
   bool CanPushOn() { return !done() && writer_.HasRoom(); }
@@ -243,25 +246,25 @@ class ShmLink {
     uint64_t number = 0;
   };
   std::deque<Waiting> waiting_;
-  size_t written_ = 0;    // bytes of the first one
+  size_t written_ = 0;    // bytes of the first message
   std::string arriving_;  // what has arrived of the next message
 };
 
-// Learns that processes of this node have ended. One thread at a time, but for
-// descriptor().
+// Detects that processes of this node have ended. One thread at a time may use
+// it, except descriptor().
 class DeathWatch {
  public:
-  // Watches `processes`, which are alive; this process itself is left out, and
-  // so is everything where the system does not offer it (Linux before 5.3, some
-  // sandboxes). Errors: ResourceExhausted when there are no descriptors left,
-  // Unavailable if a process has ended already.
+  // Watches `processes`, which must be alive, except this process itself. It
+  // watches nothing if the system does not support this (Linux before 5.3, some
+  // sandboxes). Errors: ResourceExhausted if there are no descriptors left;
+  // Unavailable if a process has already ended.
   static absl::StatusOr<std::unique_ptr<DeathWatch>> Create(
       absl::Span<const pid_t> processes);
 
-  // Readable while Next() has something.
+  // Readable while Next() returns an index.
   int descriptor() const { return epoll_.get(); }
 
-  // The index of a process that has ended, each once.
+  // Returns the index of a process that has ended, once for each process.
   std::optional<size_t> Next();
 
  private:

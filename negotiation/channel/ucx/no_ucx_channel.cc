@@ -1,4 +1,4 @@
-// In place of the UCX control channel where hvdlite is built without UCX.
+// Replaces the UCX control channel if hvdlite is built without UCX.
 #include "absl/status/status.h"
 #include "negotiation/channel/ucx/ucx_channel.h"
 

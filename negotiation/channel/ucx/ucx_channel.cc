@@ -19,13 +19,13 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// How long a channel that is destroyed goes on sending, and then closing.
+// How long the destructor sends, and then closes.
 constexpr absl::Duration kFlushPatience = absl::Seconds(1);
 constexpr absl::Duration kClosePatience = absl::Seconds(1);
 
 class UcxChannel final : public ControlChannel {
  public:
-  // `neighbours`: ascending.
+  // `neighbours` is in ascending order.
   UcxChannel(std::unique_ptr<UcxWorker> worker, int rank, int size,
              uint64_t nonce, const std::vector<int>& neighbours)
       : worker_(std::move(worker)),
@@ -43,10 +43,12 @@ class UcxChannel final : public ControlChannel {
     return {worker_->descriptor()};
   }
 
-  // Before anything else: receives, and swaps addresses with the neighbours.
+  // Call this first: it starts to receive, and swaps addresses with the
+  // neighbours.
   absl::Status Open(collective::Communicator& bootstrap,
                     absl::Span<const std::string> host_of_rank);
-  // Then connects the neighbours, and exchanges a message with each.
+  // Call this second: it connects the neighbours and exchanges a message with
+  // each.
   absl::Status TryNeighbours(collective::Communicator& bootstrap,
                              absl::Duration timeout,
                              absl::Span<const std::string> host_of_rank);
@@ -61,7 +63,7 @@ class UcxChannel final : public ControlChannel {
   std::vector<std::string> TakeWarnings() override;
 
  private:
-  // Why the channel is broken, if it is.
+  // Returns why the channel is broken, if it is.
   absl::Status status() const;
 
   const std::unique_ptr<UcxWorker> worker_;
@@ -70,13 +72,13 @@ class UcxChannel final : public ControlChannel {
   const uint64_t nonce_;
   const std::vector<int> neighbours_;
   UcxTraffic traffic_;
-  uint64_t own_messages_ = 0;  // sent by TryNeighbours, and not counted outside
+  uint64_t own_messages_ = 0;  // sent by TryNeighbours; not in delivered()
   UcxInbox inbox_;
   absl::flat_hash_map<int, std::unique_ptr<UcxLink>> links_;  // per neighbour
-  // Since TryReceive found nothing to do, something was begun that may need
-  // more of it.
+  // Whether an operation has started since TryReceive found nothing to do. The
+  // operation may need more progress.
   bool needs_progress_ = true;
-  absl::Status sleepless_;  // why the worker cannot be slept on
+  absl::Status sleepless_;  // why threads cannot sleep on the worker
   bool has_warned_ = false;
 };
 
@@ -86,7 +88,7 @@ UcxChannel::~UcxChannel() {
   const absl::Status closed = worker_->ProgressUntil(
       [&] { return traffic_.sending.empty() && traffic_.closing == 0; },
       kClosePatience);
-  // UCX may still read what belongs to unfinished messages.
+  // UCX may still read the buffers of unfinished messages.
   if (!closed.ok()) worker_->Abandon();
 }
 
@@ -104,9 +106,9 @@ absl::Status UcxChannel::status() const {
 absl::Status UcxChannel::Send(int to, std::string bytes) {
   const auto link = links_.find(to);
   if (link == links_.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("control channel: rank ", to,
-                                                   " is no neighbour of rank ",
-                                                   rank_, " in the tree"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("control channel: rank ", to,
+                     " is not a neighbour of rank ", rank_, " in the tree"));
   }
   needs_progress_ = true;
   return link->second->Send(std::move(bytes));
@@ -135,12 +137,12 @@ std::vector<std::string> UcxChannel::TakeWarnings() {
   return {absl::StrCat(
       "control channel: dropped a message that is not of this job (it has ",
       inbox_.why_dropped(),
-      "): some other process sends to an address that is this one's now; "
-      "further ones are dropped without a word")};
+      "): another process sends to an address that belongs to this one now; "
+      "further ones are dropped without a warning")};
 }
 
 absl::Status UcxChannel::Flush(absl::Duration timeout) {
-  // Not UCX's own flush, which waits for the other side to make progress.
+  // UCX's own flush is not used: it waits for the other side to make progress.
   const absl::Status flushed =
       worker_->ProgressUntil([&] { return traffic_.sending.empty(); }, timeout);
   needs_progress_ = true;
@@ -153,7 +155,7 @@ absl::Status UcxChannel::Flush(absl::Duration timeout) {
   return flushed;
 }
 
-// Two neighbours swap what they have to say of themselves, of any length.
+// Two neighbours swap texts of any length.
 absl::StatusOr<std::string> SwapTexts(collective::Communicator& bootstrap,
                                       int peer, const std::string& mine) {
   const uint64_t own_length = mine.size();
@@ -171,9 +173,8 @@ absl::StatusOr<std::string> SwapTexts(collective::Communicator& bootstrap,
 
 absl::Status UcxChannel::Open(collective::Communicator& bootstrap,
                               absl::Span<const std::string> host_of_rank) {
-  // Nobody waits for ever: pairs of neighbours have an order, by the lower and
-  // then by the higher rank, in which every rank comes to its own; so the first
-  // pair that is not through can go on.
+  // No deadlock: all ranks go through their pairs in one order, by the lower
+  // and then by the higher rank. So the first pair that is not done can run.
   for (const int peer : neighbours_) {
     HVDLITE_ASSIGN_OR_RETURN(std::string address,
                              SwapTexts(bootstrap, peer, worker_->address()));
@@ -189,8 +190,9 @@ absl::Status UcxChannel::TryNeighbours(
     collective::Communicator& bootstrap, absl::Duration timeout,
     absl::Span<const std::string> host_of_rank) {
   std::map<int, int> messages_of;
-  // Who has got the second message of a neighbour knows that its own first one
-  // has arrived: the connection is complete, and needs neither side any more.
+  // A rank that has the second message of a neighbour knows that its own first
+  // message has arrived. Then the connection is complete, and neither side
+  // needs to do more for it.
   for (int round = 0; round < 2; ++round) {
     for (const int rank : neighbours_) HVDLITE_RETURN_IF_ERROR(Send(rank, ""));
     const absl::Status heard = worker_->ProgressUntil(
@@ -215,13 +217,13 @@ absl::Status UcxChannel::TryNeighbours(
                          ? "a neighbour"
                          : collective::DescribeRank(*silent, host_of_rank),
                      " within ", absl::FormatDuration(timeout),
-                     "; UCX_NET_DEVICES says which networks to use"));
+                     "; select another network with UCX_NET_DEVICES"));
   }
   own_messages_ = traffic_.sent;
   return absl::OkStatus();
 }
 
-// A number that no other channel has; the same on all ranks.
+// Draws a number that no other channel has. It is the same on all ranks.
 absl::StatusOr<uint64_t> DrawNonce(collective::Communicator& bootstrap) {
   uint64_t nonce = 0;
   if (bootstrap.rank() == 0) {

@@ -1,4 +1,5 @@
-// The control channel over UCX active messages, which sleeps on a descriptor.
+// The control channel over UCX active messages. Its threads can sleep on a
+// descriptor.
 #pragma once
 
 #include <memory>
@@ -15,43 +16,44 @@
 namespace hvdlite::negotiation {
 
 struct UcxChannelOptions {
-  // The ranks that this one exchanges messages with, as its neighbours in the
-  // tree: of two neighbours each names the other. Each is connected and
-  // exchanges a message before the channel counts as made, so that a network
-  // that does not carry UCX is found out in time; and its death is noticed from
-  // then on. No other rank can be reached.
+  // The ranks that this rank exchanges messages with: its neighbours in the
+  // tree. If A names B, then B names A. The channel is made only after each
+  // pair has connected and exchanged a message. So a network that does not
+  // carry UCX is detected in time. From then on, the death of a neighbour is
+  // detected. No other rank can be reached.
   std::vector<int> neighbours;
   absl::Duration connect_timeout = absl::Seconds(30);
 
-  // Per rank, for messages; may be empty. Not needed afterwards.
+  // The host of each rank, for messages; may be empty. Not needed afterwards.
   absl::Span<const std::string> host_of_rank;
 
-  // As UCX_TLS. Not UCX's own shared memory: it does not tell reliably when a
-  // process dies, and connects processes that cannot share memory.
+  // UCX's transports, in the syntax of UCX_TLS. UCX's own shared memory is
+  // excluded: it does not reliably report the death of a process, and it
+  // connects processes that cannot share memory.
   std::string transports = "^sm";
 
-  // Every variable of UCX counts, as UCX_TLS or, for this channel alone, as
-  // HVDLITE_UCX_TLS; it wins over the above.
+  // All variables of UCX are used, as UCX_TLS or, for this channel only, as
+  // HVDLITE_UCX_TLS. They override `transports`.
   base::Environment environment = base::ProcessEnvironment();
 };
 
-// Collective over `bootstrap`, which carries the addresses, from neighbour to
-// neighbour, and is not used any more afterwards. Either all ranks get a
-// channel, or all get the same error (Unavailable, naming a rank that could not
-// take part, and why): then another channel can be used instead. A rank without
-// neighbours gets null, and makes nothing of UCX. The others hold as much as
-// they have neighbours, whatever the size of the world.
+// Creates the channel; collective over `bootstrap`. Neighbours exchange their
+// addresses through `bootstrap`, which is not used afterwards. Either all ranks
+// get a channel, or all get the same error: Unavailable, which names a rank
+// that could not take part, and the reason. Then another channel can be used
+// instead. A rank without neighbours gets null and does not initialise UCX. The
+// memory per rank grows with its neighbours, not with the world.
 //
-// When a process dies, its neighbours get Unavailable, naming it, from
-// TryReceive once they have taken what had arrived; Send to the others goes on
-// working, so that they can be told.
+// If a process dies, TryReceive of its neighbours returns Unavailable, which
+// names it, once they have taken all messages that had arrived. Send to other
+// ranks still works, so that they can be informed.
 //
-// Every message carries a number that rank 0 draws for this channel. What
-// arrives without it, as from another job that was given a stale address, is
-// dropped, and warned of once.
+// Every message carries a number that rank 0 draws for this channel. A message
+// without this number is dropped: it comes, for example, from another job with
+// a stale address. The first one causes a warning.
 //
-// Destroyed when all ranks have received what they need. Sends what is left,
-// but for two seconds at most.
+// Destroy the channel when all ranks have received what they need. The
+// destructor sends the rest, for at most two seconds.
 absl::StatusOr<std::unique_ptr<ControlChannel>> CreateUcxChannel(
     collective::Communicator& bootstrap, const UcxChannelOptions& options);
 

@@ -13,12 +13,12 @@
 
 namespace hvdlite::negotiation {
 
-// UCX reads it until OnSent, which deletes it.
+// UCX reads the message until OnSent, which deletes it.
 struct UcxLink::Message {
   UcxLink& link;
   MessageHeader header;
   std::string bytes;
-  uint64_t number = 0;  // among those of all links
+  uint64_t number = 0;  // counted over all links
 };
 
 UcxLink::UcxLink(UcxWorker& worker, UcxTraffic& traffic,
@@ -44,7 +44,7 @@ absl::Status UcxLink::Connect() {
   if (status != UCS_OK) {
     endpoint_ = nullptr;
     Fail(absl::StrCat("cannot be made: ", ucs_status_string(status),
-                      "; UCX_TLS and UCX_NET_DEVICES say what UCX may use"));
+                      "; check UCX_TLS and UCX_NET_DEVICES"));
   }
   return status_;
 }
@@ -57,7 +57,8 @@ absl::Status UcxLink::Send(std::string bytes) {
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                         UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  // Large messages, too, leave without the receiver's doing.
+  // With this flag, large messages also leave without any action of the
+  // receiver.
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.cb.send = OnSent;
   params.user_data = message.get();
@@ -69,7 +70,7 @@ absl::Status UcxLink::Send(std::string bytes) {
     return status_;
   }
   if (UCS_PTR_IS_PTR(request)) {
-    // UCX has it now.
+    // UCX owns the message now.
     traffic_.sending.insert(message.release()->number);
   }
   return absl::OkStatus();
@@ -176,7 +177,7 @@ ucs_status_t UcxInbox::OnMessage(void* inbox, const void* header,
                                  size_t length,
                                  const ucp_am_recv_param_t* param) {
   UcxInbox& self = *static_cast<UcxInbox*>(inbox);
-  // Nothing may be thrown through UCX.
+  // No exception may pass through UCX.
   try {
     self.Receive(header, header_length, data, length, param->recv_attr);
   } catch (const std::exception& error) {
@@ -201,11 +202,11 @@ void UcxInbox::Receive(const void* header, size_t header_length,
   if (!std::binary_search(senders_.begin(), senders_.end(),
                           static_cast<int>(read.from))) {
     return Fail(
-        absl::StrCat("rank ", read.from, " is no neighbour of this rank"));
+        absl::StrCat("rank ", read.from, " is not a neighbour of this rank"));
   }
   // The sender does not use rendezvous.
   if ((attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-    return Fail("it does not bring its bytes");
+    return Fail("it uses rendezvous");
   }
   arrived_.Add(static_cast<int>(read.from), read.number,
                std::string(static_cast<const char*>(data), length));

@@ -1,4 +1,4 @@
-// UcxLink: the connection of this rank to another one, which sends. UcxInbox:
+// UcxLink is the connection of this rank to another one, for sending. UcxInbox
 // receives the messages of a worker, in order.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace hvdlite::negotiation {
 
 inline constexpr uint32_t kMessageVersion = 1;
 
-// What precedes the bytes of every message.
+// Precedes the bytes of every message.
 struct MessageHeader {
   uint64_t nonce = 0;  // the same on all ranks of a channel, and on no others
   uint32_t version = kMessageVersion;
@@ -33,44 +33,45 @@ struct MessageHeader {
 
 inline constexpr unsigned kMessageId = 1;
 
-// What all links of a channel have in common.
+// State that all links of a channel share.
 struct UcxTraffic {
   uint64_t sent = 0;           // messages, over all links
-  std::set<uint64_t> sending;  // those that have not left this rank, from 1
+  std::set<uint64_t> sending;  // numbers, from 1, not yet sent
   int closing = 0;             // links that are not closed yet
-  // See ControlChannel. UCX may keep the end of a message in a buffer of its
-  // own where a socket does not take all of it: when its peer has left
-  // megabytes unread. Its flush tells, but only once the peer makes progress,
-  // which it may not do before this rank begins what the message is about.
+  // Implements ControlChannel::delivered(). If a socket does not take all of a
+  // message, UCX may keep the end in a buffer: this happens when the peer has
+  // left megabytes unread. UCX's flush would detect this, but it completes only
+  // when the peer makes progress. The peer may wait for this rank first.
   uint64_t delivered() const {
     return sending.empty() ? sent : *sending.begin() - 1;
   }
   absl::Status error;  // of the first link that broke: Unavailable
 };
 
-// An endpoint that tells when the other process dies, made when it is first
-// needed. One thread at a time. Operations end inside worker.Progress().
+// An endpoint that detects the death of the other process. It is made when it
+// is first needed. One thread at a time may use it. Operations end inside
+// worker.Progress().
 class UcxLink {
  public:
-  // `header` is that of the first message. `peer` is for error messages: "rank
-  // 3 (host)". `address` is the other worker's.
-  // The references outlive the link, and the link everything that it started,
-  // unless the worker is abandoned.
+  // `header` is the header of the first message. `peer` names the peer in
+  // errors: "rank 3 (host)". `address` is the other worker's. The references
+  // must outlive the link. The link must outlive all operations that it
+  // started, unless the worker is abandoned.
   UcxLink(UcxWorker& worker, UcxTraffic& traffic, const MessageHeader& header,
           std::string peer, std::string address);
   UcxLink(const UcxLink&) = delete;
   UcxLink& operator=(const UcxLink&) = delete;
 
-  // The following return why the link is broken, if it is.
-  absl::Status Connect();  // does nothing a second time
+  // These functions return the reason if the link is broken.
+  absl::Status Connect();  // only the first call connects
   absl::Status Send(std::string bytes);
 
-  // Closes at once; what has not left is dropped. Nothing may follow.
+  // Closes immediately and drops unsent messages. No call may follow.
   void StartClose();
 
  private:
   struct Message;
-  // Remembers why the link is of no use any more; only the first counts.
+  // Stores why the link is broken; only the first reason counts.
   void Break(ucs_status_t status);
   void Fail(absl::string_view what);
   // Counts a close that has begun.
@@ -88,22 +89,23 @@ class UcxLink {
   ucp_ep_h endpoint_ = nullptr;
   bool closing_ = false;
   const absl::Status no_memory_ = absl::UnavailableError(
-      "control channel: a connection broke, and there was no memory to say why");
+      "control channel: a connection broke; there was no memory for the "
+      "reason");
   absl::Status status_;
 };
 
 // Puts the messages of each sender back into order: transports complete a large
-// message after small ones that were sent later.
-// Here messages, numbered 0, 1, 2, ... by their sender, wait for those before
-// them. One thread at a time.
+// message after smaller ones that were sent later. Each sender numbers its
+// messages 0, 1, 2, ...; here they wait for their predecessors. One thread at a
+// time may use it.
 class ArrivalOrder {
  public:
-  // Message `number` of rank `from` has arrived; each arrives once.
+  // Message `number` of rank `from` has arrived. Each message arrives once.
   void Add(int from, uint64_t number, std::string bytes);
 
-  // The next message that is in order, if any.
+  // Returns the next message that is in order, if any.
   std::optional<ControlMessage> Take();
-  // Whether there is none.
+  // Whether Take() has no message.
   bool empty() const { return in_order_.empty(); }
 
  private:
@@ -115,16 +117,16 @@ class ArrivalOrder {
   std::deque<ControlMessage> in_order_;
 };
 
-// Messages arrive inside worker.Progress(). One thread at a time.
+// Messages arrive inside worker.Progress(). One thread at a time may use it.
 class UcxInbox {
  public:
-  // Takes the messages of `senders`, ascending, that carry `nonce`. `worker`
-  // outlives the inbox, which outlives its last Progress().
+  // Takes the messages of `senders` (ascending) that carry `nonce`. `worker`
+  // must outlive the inbox, which must outlive the last Progress().
   UcxInbox(UcxWorker& worker, uint64_t nonce, std::vector<int> senders);
   UcxInbox(const UcxInbox&) = delete;
   UcxInbox& operator=(const UcxInbox&) = delete;
 
-  // Begins to receive.
+  // Starts to receive.
   absl::Status Open();
 
   std::optional<ControlMessage> Take() { return arrived_.Take(); }
@@ -133,8 +135,8 @@ class UcxInbox {
   // Unavailable if a message could not be received.
   const absl::Status& status() const { return status_; }
 
-  // Messages that were dropped, since they are not of this channel, and why the
-  // first one was.
+  // The number of dropped messages, which belong to another channel, and why
+  // the first one was dropped.
   int64_t num_dropped() const { return num_dropped_; }
   const std::string& why_dropped() const { return why_dropped_; }
 

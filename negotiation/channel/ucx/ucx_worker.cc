@@ -14,11 +14,10 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// Variables are looked for as HVDLITE_UCX_TLS, then as UCX_TLS.
+// UCX looks for HVDLITE_UCX_TLS first, and then for UCX_TLS.
 constexpr char kPrefix[] = "HVDLITE";
 
-// Not everything that sending and closing wait for makes the descriptor
-// readable.
+// Sending and closing do not make the descriptor readable in all cases.
 constexpr absl::Duration kLongestPause = absl::Milliseconds(1);
 
 struct ConfigReleaser {
@@ -44,18 +43,19 @@ absl::StatusOr<Config> ReadConfig(const std::string& transports,
   };
   const std::vector<Setting> settings = {
       {"TLS", transports, true},
-      // Its thread for connections shares a lock with whoever calls. A spin
-      // lock would let a thread of higher priority keep it from ever finishing.
+      // UCX's thread for connections shares a lock with the calling thread.
+      // With a spin lock, a caller of higher priority could keep that thread
+      // from finishing.
       {"USE_MT_MUTEX", "y"},
-      // UCX 1.13 ends this process by an assertion when the other one dies in
-      // the middle of a message that is sent over TCP without a copy.
+      // Without this, UCX 1.13 aborts by an assertion if the peer dies during a
+      // TCP message that is sent without a copy.
       {"ZCOPY_THRESH", "inf"},
   };
   for (const Setting& setting : settings) {
     if (SetByUser(environment, setting.name)) continue;
     const ucs_status_t status = ucp_config_modify(
         config.get(), setting.name.c_str(), setting.value.c_str());
-    // Other versions of UCX may lack the rest.
+    // Other versions of UCX may not have the optional settings.
     if (!setting.required) continue;
     HVDLITE_RETURN_IF_ERROR(UcxStatus(
         status, absl::StrCat("setting ", setting.name, "=", setting.value)));

@@ -1,4 +1,4 @@
-// UcxWorker: a UCX context with one worker, from creation to destruction.
+// UcxWorker owns a UCX context with one worker.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -15,42 +15,44 @@
 
 namespace hvdlite::negotiation {
 
-// OK, or Unavailable with the name of the call and UCX's text.
+// Converts a UCX status to OK, or to Unavailable with the name of the call and
+// UCX's text.
 absl::Status UcxStatus(ucs_status_t status, absl::string_view call);
 
-// One calling thread at a time. Callbacks of UCX run inside Progress() and
-// ProgressUntil() only.
+// One thread at a time may call. Callbacks of UCX run only inside Progress()
+// and ProgressUntil().
 class UcxWorker {
  public:
-  // `transports` is UCX's list (as UCX_TLS); a variable of `environment` wins
-  // (see UcxChannelOptions). Errors: Unavailable.
+  // `transports` has the syntax of UCX_TLS. A variable of `environment`
+  // overrides it (see UcxChannelOptions). Errors: Unavailable.
   static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(
       const std::string& transports, const base::Environment& environment);
 
-  // All endpoints are closed, unless it was abandoned.
+  // All endpoints must be closed, unless the worker was abandoned.
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
 
   ucp_worker_h handle() const { return worker_; }
-  // What others need to connect to it.
+  // The address that other workers connect to.
   const std::string& address() const { return address_; }
-  // Readable when Progress() has something to do after Arm() returned true.
+  // Readable when Progress() has work, after Arm() returned true.
   int descriptor() const { return descriptor_; }
 
-  // Does what there is to do; false if there was nothing.
+  // Does the pending work. Returns false if there was none.
   bool Progress() { return ucp_worker_progress(worker_) != 0; }
 
-  // To be called when Progress() has returned false. True: the descriptor will
-  // tell of the next event. False: one has come meanwhile; progress again.
+  // Call this when Progress() has returned false. True: the descriptor will
+  // report the next event. False: an event has arrived meanwhile; call
+  // Progress() again.
   absl::StatusOr<bool> Arm();
 
-  // Progresses, asleep in between, until `done`. DeadlineExceeded after
-  // `timeout`.
+  // Calls Progress() until `done`, and sleeps in between. Returns
+  // DeadlineExceeded after `timeout`.
   absl::Status ProgressUntil(absl::FunctionRef<bool()> done,
                              absl::Duration timeout);
 
-  // Leaves the worker and what it may still write to in memory for ever.
+  // Never frees the worker or the memory that it may still write to.
   void Abandon() { abandoned_ = true; }
 
  private:

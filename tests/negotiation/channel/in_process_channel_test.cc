@@ -47,7 +47,7 @@ TEST(SingleRankChannelTest, Conforms) {
   }
 }
 
-TEST(SingleRankChannelTest, NeedsNoPollingAndReachesNobody) {
+TEST(SingleRankChannelTest, NeedsNoPollingAndReachesNoRank) {
   const auto channel = CreateSingleRankChannel();
   ASSERT_TRUE(channel.ok()) << channel.status();
   EXPECT_EQ((*channel)->wake_descriptors().size(), 1);

@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Counts what it passes on; may be one that has to be polled.
+// Counts the calls that it forwards; may be a channel that has to be polled.
 class SpiedChannel final : public hvdlite::testing::ForwardingChannel {
  public:
   struct Record {
@@ -65,8 +65,8 @@ struct Rank {
   hvdlite::testing::Barrier barrier;
 };
 
-// Runs `body` on a thread per rank, with shared memory in each node and a world
-// channel in process.
+// Runs `body` on a thread per rank, with shared memory in each node and an
+// in-process world channel.
 void OnRanks(const std::vector<int>& node_of_rank, bool polled,
              const std::function<void(const Rank&)>& body) {
   const int size = static_cast<int>(node_of_rank.size());
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                           std::get<1>(info.param) ? "_Polled" : "_Sleeping");
     });
 
-TEST(RoutedChannelTest, OnlyWhatIsForOtherNodesGoesThroughTheWorld) {
+TEST(RoutedChannelTest, OnlyMessagesToOtherNodesUseTheWorldChannel) {
   OnRanks({0, 1, 0, 1, 1}, false, [](const Rank& rank) {
     if (rank.channel.rank() == 3) {
       for (const int to : {0, 1, 2, 4}) {
@@ -142,7 +142,7 @@ TEST(RoutedChannelTest, OnlyWhatIsForOtherNodesGoesThroughTheWorld) {
   });
 }
 
-TEST(RoutedChannelTest, SleepsOnTheDescriptorsOfBothAndPreparesBoth) {
+TEST(RoutedChannelTest, SleepsOnAndPreparesBothChannels) {
   OnRanks({0, 0, 1, 1}, false, [](const Rank& rank) {
     EXPECT_THAT(rank.channel.wake_descriptors(), SizeIs(3));
     EXPECT_FALSE((*rank.channel.TryReceive()).has_value());
@@ -152,7 +152,7 @@ TEST(RoutedChannelTest, SleepsOnTheDescriptorsOfBothAndPreparesBoth) {
   });
 }
 
-TEST(RoutedChannelTest, IsPolledOnlyIfAWorldThatIsPolledIsNeeded) {
+TEST(RoutedChannelTest, IsPolledOnlyIfANeededWorldChannelIsPolled) {
   OnRanks({0, 0, 1}, true, [](const Rank& rank) {
     EXPECT_THAT(rank.channel.wake_descriptors(), IsEmpty());
   });
@@ -162,13 +162,13 @@ TEST(RoutedChannelTest, IsPolledOnlyIfAWorldThatIsPolledIsNeeded) {
   });
 }
 
-TEST(RoutedChannelTest, ChannelsThatAreNotNeededMayBeMissing) {
+TEST(RoutedChannelTest, UnneededChannelsMayBeNull) {
   auto channels = CreateInProcessChannels(2).value();
   std::vector<std::unique_ptr<ControlChannel>> ranks;
-  // One node only.
+  // There is only one node.
   ranks.push_back(
       CreateRoutedChannel(0, Layout({0, 0}), std::move(channels[0]), nullptr));
-  // Alone on its node.
+  // This rank is alone on its node.
   ranks.push_back(
       CreateRoutedChannel(1, Layout({0, 1}), nullptr, std::move(channels[1])));
   ASSERT_TRUE(ranks[0]->Send(1, "x").ok());
@@ -177,7 +177,7 @@ TEST(RoutedChannelTest, ChannelsThatAreNotNeededMayBeMissing) {
   EXPECT_EQ(Receive(*ranks[0]).from, 1);
 }
 
-// Fails, or has something that cannot be delivered, as told.
+// Fails, or has a message that cannot be delivered, as configured.
 class BrokenChannel final : public ControlChannel {
  public:
   BrokenChannel(int rank, int size, absl::Status received, absl::Status flushed)
@@ -204,7 +204,7 @@ class BrokenChannel final : public ControlChannel {
   const absl::Status flushed_;
 };
 
-TEST(RoutedChannelTest, WhoDoesNotLeadItsNodeNeedsNoWorldAndReachesNoOther) {
+TEST(RoutedChannelTest, RankThatDoesNotLeadItsNodeReachesOnlyItsNode) {
   const auto follower = CreateRoutedChannel(
       2, Layout({0, 0, 0, 1}),
       std::make_unique<BrokenChannel>(2, 3, absl::OkStatus(), absl::OkStatus()),
@@ -216,7 +216,7 @@ TEST(RoutedChannelTest, WhoDoesNotLeadItsNodeNeedsNoWorldAndReachesNoOther) {
   EXPECT_TRUE(follower->Flush(absl::ZeroDuration()).ok());
 }
 
-TEST(RoutedChannelTest, WarningsOfBothAreHandedOut) {
+TEST(RoutedChannelTest, WarningsOfBothChannelsAreReturned) {
   const auto warning = [](int size, std::string text) {
     auto channel = std::make_unique<BrokenChannel>(0, size, absl::OkStatus(),
                                                    absl::OkStatus());
@@ -247,7 +247,7 @@ TEST(RoutedChannelTest, ErrorsOfEitherChannelAreReturned) {
       routed(BrokenChannel(0, 2, dead, {}), good_world)->TryReceive().status(),
       dead);
   EXPECT_EQ(routed(late_node, good_world)->Flush(absl::Milliseconds(2)), late);
-  // What is broken will not get better.
+  // A broken channel stays broken.
   EXPECT_EQ(routed(late_node, dead_world)->Flush(absl::InfiniteDuration()),
             dead);
   EXPECT_TRUE(routed(good_node, good_world)->Flush(absl::ZeroDuration()).ok());

@@ -34,7 +34,7 @@ std::vector<std::unique_ptr<ControlChannel>> Watched(
   return watched;
 }
 
-// Until a descriptor is readable, as a thread that sleeps on them does.
+// Waits until a descriptor is readable, like a thread that sleeps on them.
 void SleepOn(const ControlChannel& channel) {
   std::vector<pollfd> descriptors;
   for (const int descriptor : channel.wake_descriptors()) {
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::ValuesIn(hvdlite::testing::kControlChannelChecks),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(WatchedChannelTest, WhoSleepsIsWokenToLook) {
+TEST(WatchedChannelTest, SleeperIsWokenForTheCheck) {
   int looks = 0;
   auto channels = Watched([&] {
     ++looks;
@@ -76,7 +76,7 @@ TEST(WatchedChannelTest, WhoSleepsIsWokenToLook) {
   }
 }
 
-TEST(WatchedChannelTest, AnErrorOfLookComesAfterWhatHasArrivedAndStays) {
+TEST(WatchedChannelTest, ErrorComesAfterArrivedMessagesAndPersists) {
   auto channels =
       Watched([] { return absl::UnavailableError("rank 2 has died"); });
   ASSERT_TRUE(channels[1]->Send(0, "the last word").ok());
@@ -92,7 +92,7 @@ TEST(WatchedChannelTest, AnErrorOfLookComesAfterWhatHasArrivedAndStays) {
   }
   EXPECT_EQ(broken, absl::UnavailableError("rank 2 has died"));
   EXPECT_EQ(channels[0]->TryReceive().status(), broken);
-  // Others may still be told.
+  // Other ranks can still be informed.
   EXPECT_TRUE(channels[0]->Send(1, "farewell").ok());
   EXPECT_EQ((*channels[1]->TryReceive())->bytes, "farewell");
 }

@@ -49,7 +49,7 @@ class BatchTraceTest : public ::testing::Test {
   std::vector<SubmittedPtr> operations_;
 };
 
-TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnOneAfterTheOther) {
+TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnInSequence) {
   BatchTrace trace(recorder_, /*trace_chunks=*/false, "MPI", 1000);
   RunTwoChunks(trace);
   EXPECT_THAT(recorder_->Names(timeline::kBatchLane),
@@ -69,7 +69,7 @@ TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnOneAfterTheOther) {
   EXPECT_THAT(recorder_->Names(timeline::kChunkLane), ElementsAre());
 }
 
-TEST_F(BatchTraceTest, PhaseOfAnyNameIsDrawnAfterTheOneThatItFollowed) {
+TEST_F(BatchTraceTest, PhaseIsDrawnAfterTheOneItFirstFollowed) {
   BatchTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
   for (const int64_t start : {1000, 1100}) {
     trace.OnPhase(FusionPhase::kPack, start, start, start + 10);
@@ -101,7 +101,7 @@ TEST_F(BatchTraceTest, PhaseOfAnyNameIsDrawnAfterTheOneThatItFollowed) {
   EXPECT_EQ(std::count(chunks.begin(), chunks.end(), "COMPRESS"), 2);
 }
 
-TEST_F(BatchTraceTest, BatchTellsHowItWasReduced) {
+TEST_F(BatchTraceTest, BucketNamesItsAlgorithm) {
   const auto algorithm = [&] {
     for (const TraceEvent& event : recorder_->events) {
       if (event.name != "ALLREDUCE_BATCH") continue;
@@ -121,7 +121,7 @@ TEST_F(BatchTraceTest, BatchTellsHowItWasReduced) {
   EXPECT_EQ(algorithm(), "shared memory, slices");
 }
 
-TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBatchStarts) {
+TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBucketStarts) {
   BatchTrace trace(recorder_, false, "MPI", 1000);
   RunTwoChunks(trace);
   EXPECT_THAT(recorder_->Names(10),
@@ -134,13 +134,13 @@ TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBatchStarts) {
   EXPECT_EQ(recorder_->events[1].duration_ns, 300);
 }
 
-TEST_F(BatchTraceTest, ChunksAreRecordedWhereWanted) {
+TEST_F(BatchTraceTest, ChunksAreRecordedIfEnabled) {
   BatchTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
   RunTwoChunks(trace);
   EXPECT_EQ(recorder_->Names(timeline::kChunkLane).size(), 6u);
 }
 
-TEST_F(BatchTraceTest, OperationWithoutLaneIsLeftOut) {
+TEST_F(BatchTraceTest, OperationWithoutTrackIsLeftOut) {
   operations_[0]->lane = 0;  // submitted before recording began
   BatchTrace trace(recorder_, false, "MPI", 1000);
   RunTwoChunks(trace);

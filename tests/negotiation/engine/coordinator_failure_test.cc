@@ -1,5 +1,4 @@
-// What the other ranks learn, and what ends, when a rank leaves, is stuck or
-// fails.
+// What other ranks learn, and what ends, when a rank leaves, is stuck or fails.
 #include <array>
 #include <atomic>
 #include <latch>
@@ -21,7 +20,7 @@
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
-// A coordinator that an exception has left keeps what may be damaged for ever.
+// After an exception, a coordinator keeps what may be damaged for ever.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:hvdlite::negotiation::Coordinator::Coordinator\n";
 }
@@ -38,7 +37,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-TEST(CoordinatorFailureTest, LeavingFailsWhatOthersWaitFor) {
+TEST(CoordinatorFailureTest, LeavingFailsOperationsOfOthers) {
   std::vector<float> values(1, 1);
   CoordinatedWorld world(3);
   auto completion = world[0].Submit(Sum("x", values));
@@ -49,13 +48,13 @@ TEST(CoordinatorFailureTest, LeavingFailsWhatOthersWaitFor) {
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("allreduce of 'x'"), HasSubstr("rank 2 (host2)"),
                     HasSubstr("its disk is full")));
-  // Later operations fail with the same reason, here and on the leaving rank.
+  // Later operations fail for the same reason, here and on the leaving rank.
   EXPECT_THAT(SubmitAndWait(world[0], Sum("y", values)).message(),
               HasSubstr("its disk is full"));
   EXPECT_FALSE(SubmitAndWait(world[2], Sum("y", values)).ok());
 }
 
-// A communicator that a test can stop inside an allreduce.
+// A communicator that a test can block inside an allreduce.
 class StickyCommunicator final
     : public hvdlite::testing::ForwardingCommunicator {
  public:
@@ -86,7 +85,8 @@ class WatchdogTest : public ::testing::Test {
   CoordinatorOptions Options() {
     CoordinatorOptions options;
     options.config.min_batch_bytes = 0;
-    // Of the fake clock; its thread looks four times as often, in real time.
+    // This is time of the fake clock; the watchdog's thread checks four times
+    // as often, in real time.
     options.config.watchdog_seconds = 0.04;
     return options;
   }
@@ -102,7 +102,7 @@ class WatchdogTest : public ::testing::Test {
                                    std::vector<float>(1, 1)};
 };
 
-TEST_F(WatchdogTest, ASlowCallSaysHowFastItIsEachTimeItHasTakenTwiceAsLong) {
+TEST_F(WatchdogTest, SlowCallReportsItsSpeedAtDoublingIntervals) {
   std::vector<std::string> told;
   Watchdog watchdog(
       clock_, absl::InfiniteDuration(), [](const std::string&) { FAIL(); },
@@ -121,7 +121,7 @@ TEST_F(WatchdogTest, ASlowCallSaysHowFastItIsEachTimeItHasTakenTwiceAsLong) {
     EXPECT_THAT(pass(1),
                 ElementsAre(StartsWith(
                     "allreduce of 'x' has taken 60 s so far: nothing of its "
-                    "5.000 MB has arrived yet, so that a link is slower than "
+                    "5.000 MB has arrived yet: a link is slower than "
                     "0.017 MB/s, or a rank is stopped")));
     watchdog.Feed(1'000'000);
     watchdog.Feed(2'000'000);
@@ -136,7 +136,7 @@ TEST_F(WatchdogTest, ASlowCallSaysHowFastItIsEachTimeItHasTakenTwiceAsLong) {
   EXPECT_THAT(pass(1000), IsEmpty());
 }
 
-// Stops the third chunk of an allgather, whose sizes travel before it.
+// Blocks in the third chunk of an allgather; its sizes are sent before.
 class StickyAllgather final : public hvdlite::testing::ForwardingCommunicator {
  public:
   StickyAllgather(std::unique_ptr<collective::Communicator> inner,
@@ -156,7 +156,7 @@ class StickyAllgather final : public hvdlite::testing::ForwardingCommunicator {
   int calls_ = 0;
 };
 
-TEST_F(WatchdogTest, ASlowBatchCountsWhatHasBeenMovedOnce) {
+TEST_F(WatchdogTest, SlowBucketCountsMovedBytesOnce) {
   CoordinatorOptions options = Options();
   options.config.chunk_bytes = 1024;
   options.config.stall_warning_seconds = 0.02;
@@ -213,12 +213,12 @@ TEST_F(WatchdogTest, EndsWaitsWhenTheBackgroundThreadIsStuck) {
   for (auto& gate : gates_) gate.released.count_down();
 }
 
-TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
+TEST_F(WatchdogTest, ReportsAStuckApplicationThread) {
   CoordinatorOptions options = Options();
-  options.config.min_batch_bytes = 1 << 20;  // starts only once somebody waits
+  options.config.min_batch_bytes = 1 << 20;  // starts only if a thread waits
   CoordinatedWorld world(2, options, &clock_, StickAll());
   std::atomic<int> stuck{0};
-  // Here a process would end.
+  // A real process would end here.
   world.on_stuck = [&](const absl::Status&) { ++stuck; };
   std::thread advance([&] {
     for (auto& gate : gates_) gate.entered.wait();
@@ -239,8 +239,8 @@ TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
   EXPECT_GE(stuck, 1);
 }
 
-// The watchdog may still be telling of a call that has come back meanwhile.
-TEST_F(WatchdogTest, ClosingWaitsForAWatchdogThatIsAboutToEndWaits) {
+// The watchdog may still be reporting a call that has returned meanwhile.
+TEST_F(WatchdogTest, CloseWaitsForARunningWatchdogCallback) {
   CoordinatedWorld world(2, Options(), &clock_, StickAll());
   std::latch telling{1};
   std::latch closing{1};
@@ -265,9 +265,9 @@ TEST_F(WatchdogTest, ClosingWaitsForAWatchdogThatIsAboutToEndWaits) {
   EXPECT_FALSE(world[0].world_status().ok());
 }
 
-// Whoever coordinates may be inside a batch, or wait for what only this thread
-// will submit.
-TEST_F(WatchdogTest, TheRecorderIsSwappedWhileAnotherThreadCoordinates) {
+// The thread with the progress lock may be inside a bucket, or wait for an
+// operation that only this thread will submit.
+TEST_F(WatchdogTest, RecorderIsReplacedWhileAnotherThreadRunsTheLoop) {
   CoordinatorOptions options = Options();
   options.config.watchdog_seconds = 0;
   CoordinatedWorld world(2, options, &clock_, StickAll());
@@ -282,7 +282,7 @@ TEST_F(WatchdogTest, TheRecorderIsSwappedWhileAnotherThreadCoordinates) {
   });
 }
 
-TEST_F(WatchdogTest, ShutdownDoesNotWaitForAThreadThatIsStuck) {
+TEST_F(WatchdogTest, ShutdownDoesNotWaitForAStuckThread) {
   CoordinatorOptions options = Options();
   options.config.watchdog_seconds = 0;
   CoordinatedWorld world(2, options, &clock_, StickAll());
@@ -312,7 +312,7 @@ class CuttableChannel final : public hvdlite::testing::ForwardingChannel {
   const std::atomic<bool>& cut_;
 };
 
-TEST(CoordinatorFailureTest, AShutdownTellsWhatHasBrokenTheWorldThatWasLeft) {
+TEST(CoordinatorFailureTest, ShutdownReportsWhatBrokeTheWorld) {
   std::atomic<bool> cut{false};
   const std::atomic<bool> never{false};
   CoordinatedWorld world(2, {}, nullptr, {},
@@ -324,7 +324,7 @@ TEST(CoordinatorFailureTest, AShutdownTellsWhatHasBrokenTheWorldThatWasLeft) {
   while (world[0].world_status().ok()) std::this_thread::yield();
   cut = true;
   EXPECT_THAT(world.Shutdown(0).message(), HasSubstr("its link is cut"));
-  // Not the other way round.
+  // The order matters: leaving is not the cause.
   EXPECT_THAT(world.log(), HasSubstr("its link is cut (after: it is done)"));
 }
 
@@ -340,7 +340,7 @@ class CutOffCommunicator final
   }
 };
 
-TEST(CoordinatorFailureTest, RanksAtTheGateLearnThatAnotherCannotCome) {
+TEST(CoordinatorFailureTest, RanksAtTheGateLearnThatAnotherRankFailed) {
   CoordinatedWorld world(
       3, {}, nullptr, [](int, std::unique_ptr<collective::Communicator> inner) {
         return std::make_unique<CutOffCommunicator>(std::move(inner));
@@ -371,7 +371,7 @@ class ThrowingCommunicator final
   }
 };
 
-TEST(CoordinatorFailureTest, RunningOutOfMemoryInABatchBreaksTheWorld) {
+TEST(CoordinatorFailureTest, RunningOutOfMemoryInABucketBreaksTheWorld) {
   for (const bool in_background : {false, true}) {
     CoordinatorOptions options;
     options.config.min_batch_bytes = in_background ? 0 : 1024;

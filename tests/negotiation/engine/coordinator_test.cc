@@ -41,7 +41,7 @@ TEST(CoordinatorTest, BackgroundThreadIsBoundToTheCpuOfTheOptions) {
   std::vector<float> values(3, 1);
   std::latch done(1);
   Operation operation = Sum("x", values);
-  operation.done = [&](const absl::Status&) {  // nobody waits for it
+  operation.done = [&](const absl::Status&) {  // no thread waits for it
     pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
     done.count_down();
   };
@@ -51,7 +51,7 @@ TEST(CoordinatorTest, BackgroundThreadIsBoundToTheCpuOfTheOptions) {
   EXPECT_TRUE(CPU_ISSET(last, &cpus));
 }
 
-TEST(CoordinatorTest, ABackgroundThreadThatSpinsDoesItsWork) {
+TEST(CoordinatorTest, SpinningBackgroundThreadDoesItsWork) {
   CoordinatorOptions options;
   options.config.min_batch_bytes = 0;
   options.spin = absl::Microseconds(20);
@@ -91,7 +91,7 @@ TEST(CoordinatorTest, ThreadsOfOneRankWaitAtTheSameTime) {
   });
 }
 
-TEST(CoordinatorTest, BackgroundThreadFinishesWithoutAnybodyWaiting) {
+TEST(CoordinatorTest, BackgroundThreadFinishesWithoutAWaiter) {
   CoordinatorOptions options;
   options.config.min_batch_bytes = 0;
   std::latch done(3);
@@ -109,7 +109,7 @@ TEST(CoordinatorTest, BackgroundThreadFinishesWithoutAnybodyWaiting) {
   EXPECT_THAT(values[1], Each(6));
 }
 
-TEST(CoordinatorTest, WaitForReturnsWhenTimeIsUp) {
+TEST(CoordinatorTest, WaitForReturnsAfterItsTimeout) {
   std::vector<float> values(1, 1), other(1, 2);
   CoordinatedWorld world(2);
   auto completion = world[0].Submit(Sum("x", values));
@@ -120,9 +120,9 @@ TEST(CoordinatorTest, WaitForReturnsWhenTimeIsUp) {
   EXPECT_THAT(values, Each(3));
 }
 
-// The background thread sleeps without limit in these two, most of the time: a
-// wake-up that is lost in one of the rounds hangs the test.
-TEST(CoordinatorTest, WaitingForNoTimeStillTellsThatSomebodyWaits) {
+// In these two tests the background thread sleeps without limit most of the
+// time: a lost wake-up in one of the rounds hangs the test.
+TEST(CoordinatorTest, WaitForZeroTimeMarksTheOperationUrgent) {
   std::vector<float> values(1, 1);
   CoordinatedWorld world(1);
   for (int round = 0; round < 200; ++round) {
@@ -141,7 +141,7 @@ TEST(CoordinatorTest, WorkThatAWaiterTookInIsFinishedWithoutIt) {
   CoordinatedWorld world(1, options);
   for (int round = 0; round < 200; ++round) {
     Operation operation = Sum("large", large);
-    operation.request.prescale_factor = 2;  // not of the small one's batch
+    operation.request.prescale_factor = 2;  // not in the small one's bucket
     operation.caller_waits = true;
     const auto completion = world[0].Submit(std::move(operation)).value();
     Operation awaited = Sum("small", small);
@@ -151,7 +151,7 @@ TEST(CoordinatorTest, WorkThatAWaiterTookInIsFinishedWithoutIt) {
   }
 }
 
-TEST(CoordinatorTest, AGroupOfNoTensorsEndsAsWell) {
+TEST(CoordinatorTest, GroupWithoutTensorsEnds) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Operation nothing;
@@ -160,7 +160,7 @@ TEST(CoordinatorTest, AGroupOfNoTensorsEndsAsWell) {
   });
 }
 
-TEST(CoordinatorTest, ShutdownGivesTheCommunicatorBack) {
+TEST(CoordinatorTest, CommunicatorCanBeUsedAfterShutdown) {
   CoordinatedWorld world(3);
   world.OnEveryRank([&](int rank) {
     std::vector<float> values(4, 1);
@@ -171,8 +171,8 @@ TEST(CoordinatorTest, ShutdownGivesTheCommunicatorBack) {
   });
 }
 
-// Two nodes of two ranks, of which one each reaches the other node.
-TEST(CoordinatorTest, TheTreeIsThatOfTheNodesThatTheChannelWasMadeFor) {
+// Two nodes of two ranks; one rank of each reaches the other node.
+TEST(CoordinatorTest, TreeFollowsTheNodesOfTheChannel) {
   const auto layout =
       std::make_shared<WorldLayout>(std::vector<int>{0, 0, 1, 1});
   std::vector<std::unique_ptr<ControlChannel>> on_node;
@@ -182,7 +182,7 @@ TEST(CoordinatorTest, TheTreeIsThatOfTheNodesThatTheChannelWasMadeFor) {
   }
   CoordinatorOptions options;
   options.config.tree_arity = 1;
-  // Its topology has every rank on a host of its own.
+  // In its topology every rank is on a host of its own.
   CoordinatedWorld world(
       4, options, nullptr, {},
       [&](int rank, std::unique_ptr<ControlChannel> channel) {
@@ -200,7 +200,7 @@ TEST(CoordinatorTest, TheTreeIsThatOfTheNodesThatTheChannelWasMadeFor) {
   });
 }
 
-// Has something to warn of once.
+// A channel with one warning.
 class WarningChannel final : public hvdlite::testing::ForwardingChannel {
  public:
   using ForwardingChannel::ForwardingChannel;

@@ -1,5 +1,5 @@
-// What one rank submits and does not wait for reaches the others in time,
-// although its background thread is not woken for every small tensor.
+// Submissions that a rank does not wait for reach the others in time, although
+// the background thread is not woken for every small tensor.
 #include <cstddef>
 #include <latch>
 #include <memory>
@@ -27,7 +27,7 @@ using hvdlite::testing::SubmitAndWait;
 using hvdlite::testing::Sum;
 using Values = std::vector<float>;
 
-// Nothing wakes up by itself.
+// Without a heartbeat, nothing wakes up by itself.
 CoordinatorOptions WithoutHeartbeat() {
   CoordinatorOptions options;
   options.config.heartbeat_seconds = 0;
@@ -35,7 +35,7 @@ CoordinatorOptions WithoutHeartbeat() {
   return options;
 }
 
-// Blocks in something that is not hvdlite's until the operation is done.
+// Blocks outside hvdlite until the operation is done.
 void SubmitAndLookOn(Coordinator& coordinator, Operation operation) {
   std::latch done(1);
   operation.done = [&](const absl::Status& status) {
@@ -63,8 +63,8 @@ TEST_P(CoordinatorWakeTest, OneRankWaitsForAllOthers) {
   });
 }
 
-// A thread that has waited leaves nothing behind that only it knew.
-TEST_P(CoordinatorWakeTest, OthersWaitForWhatComesAfterAWait) {
+// A thread that has waited leaves no work behind that only it knew of.
+TEST_P(CoordinatorWakeTest, OthersWaitForSubmissionsAfterAWait) {
   CoordinatedWorld world(GetParam(), WithoutHeartbeat());
   world.OnEveryRank([&](int rank) {
     for (int i = 0; i < 200; ++i) {
@@ -84,7 +84,7 @@ TEST_P(CoordinatorWakeTest, OthersWaitForWhatComesAfterAWait) {
   });
 }
 
-TEST_P(CoordinatorWakeTest, RowsOfUnknownNumberNeedNobodyToWait) {
+TEST_P(CoordinatorWakeTest, UnknownNumbersOfRowsNeedNoWaiter) {
   CoordinatedWorld world(GetParam(), WithoutHeartbeat());
   world.OnEveryRank([&](int rank) {
     for (int i = 0; i < 5; ++i) {
@@ -106,8 +106,8 @@ TEST_P(CoordinatorWakeTest, RowsOfUnknownNumberNeedNobodyToWait) {
   });
 }
 
-// Also where the others have long submitted it, and nobody waits.
-TEST_P(CoordinatorWakeTest, WhatAllHaveSubmittedRunsBeforeARankLeaves) {
+// This also holds if the others submitted it long ago, and no thread waits.
+TEST_P(CoordinatorWakeTest, OperationsReadyOnAllRanksRunBeforeARankLeaves) {
   for (int steps = 1; steps < 5; ++steps) {  // from the third on it has an id
     CoordinatedWorld world(GetParam(), WithoutHeartbeat());
     std::vector<Values> values(GetParam(), Values(1, 1));
@@ -133,14 +133,14 @@ TEST_P(CoordinatorWakeTest, WhatAllHaveSubmittedRunsBeforeARankLeaves) {
 INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorWakeTest,
                          ::testing::Values(2, 3, 12));
 
-// What a broadcast's root has sent leaves its process in the second call after
-// it.
+// Data that a broadcast's root has sent leaves its process in the second call
+// after it.
 class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
  public:
-  // From rank 0 to rank 1.
+  // The link from rank 0 to rank 1.
   struct Link {
     std::vector<std::byte> bytes;
-    int calls_until_sent = 0;  // of rank 0
+    int calls_until_sent = 0;  // calls of rank 0
     std::counting_semaphore<> awaited{0};
     std::binary_semaphore sent{0};
   };
@@ -187,7 +187,7 @@ class LazyTransportTest : public ::testing::Test {
       };
 };
 
-TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderWaits) {
+TEST_F(LazyTransportTest, QueuedDataIsSentWhileTheSenderWaits) {
   CoordinatedWorld world(2, WithoutHeartbeat(), nullptr, lazy_);
   world.OnEveryRank([&](int rank) {
     for (int i = 0; i < 20; ++i) {
@@ -198,7 +198,7 @@ TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderWaits) {
   });
 }
 
-TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderComputes) {
+TEST_F(LazyTransportTest, QueuedDataIsSentWhileTheSenderComputes) {
   CoordinatedWorld world(2, WithoutHeartbeat(), nullptr, lazy_);
   std::binary_semaphore received(0);
   world.OnEveryRank([&](int rank) {
@@ -213,8 +213,8 @@ TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderComputes) {
   });
 }
 
-TEST_F(LazyTransportTest, WhatIsHeldBackIsSentBeforeItsSenderGivesUp) {
-  const base::FakeClock clock;  // it is never time to carry on
+TEST_F(LazyTransportTest, QueuedDataIsSentBeforeTheSenderGivesUp) {
+  const base::FakeClock clock;  // no time passes between calls
   CoordinatedWorld world(2, WithoutHeartbeat(), &clock, lazy_);
   world.OnEveryRank([&](int rank) {
     Broadcast(world, rank);

@@ -1,6 +1,6 @@
-// What becomes of a world while memory is short: allocations of one thread
-// fail, each of them once, and from each of them on. Nothing may hang, and
-// nothing may end the process.
+// A world that runs short of memory: allocations of one thread fail, either
+// each one once, or all from some point on. Nothing may hang, and nothing may
+// end the process.
 #include <array>
 #include <atomic>
 #include <barrier>
@@ -33,10 +33,10 @@
 
 namespace {
 
-// Which allocations fail, counted over the threads that it is set for.
+// Which allocations fail, counted over the threads that use it.
 struct Shortage {
-  std::atomic<int64_t> left = 0;  // that succeed before
-  bool lasts = false;             // not the next one alone
+  std::atomic<int64_t> left = 0;  // allocations that succeed before
+  bool lasts = false;             // more than the next one fails
   std::atomic<int64_t> failed = 0;
 
   bool Fails() {
@@ -48,7 +48,7 @@ struct Shortage {
 };
 thread_local Shortage* shortage = nullptr;
 
-// While it lives, this thread has memory.
+// While an object exists, this thread has memory.
 class WithMemory {
  public:
   WithMemory() = default;
@@ -76,11 +76,11 @@ void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
-// What a broken world coordinated with is not destroyed.
+// A broken world does not destroy its progress loop, so leaks are expected.
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
-// A coordinator that an exception has left keeps what may be damaged for ever.
+// After an exception, a coordinator keeps what may be damaged for ever.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:hvdlite::negotiation::Coordinator::Coordinator\n";
 }
@@ -95,8 +95,8 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 3;
 
-// Where the ranks add: as shared memory, it allocates nothing, and who waits
-// there hears that the world has broken.
+// Where the ranks add. Like shared memory, it allocates nothing, and ranks that
+// wait there learn that the world has broken.
 class Meeting {
  public:
   absl::Status Add(absl::Span<float> values) {
@@ -146,7 +146,7 @@ class MeetingCommunicator final
   Meeting& meeting_;
 };
 
-// Sends, as a ring in shared memory does, without allocating.
+// Sends without allocating, like a ring in shared memory.
 class RingChannel final : public hvdlite::testing::ForwardingChannel {
  public:
   using ForwardingChannel::ForwardingChannel;
@@ -159,8 +159,8 @@ class RingChannel final : public hvdlite::testing::ForwardingChannel {
 enum class Coordinates { kApplication, kBackground };
 thread_local bool is_application = false;
 
-// Three ranks in a row, one of which gets short of memory: the thread of it
-// that coordinates.
+// Three ranks in a row. One of them runs short of memory, in the thread that
+// holds its progress lock.
 class ShortWorld {
  public:
   ShortWorld(int short_rank, Coordinates coordinates, int64_t left, bool lasts)
@@ -203,7 +203,8 @@ class ShortWorld {
   }
 
   int64_t failed() const { return shortage_.failed.load(); }
-  // Of the rank: what its program saw, and what its shutdown did.
+  // The results of the rank: what its program got, and what its shutdown
+  // returned.
   std::vector<absl::Status>& statuses(int rank) {
     return ranks_[rank]->statuses;
   }
@@ -224,7 +225,8 @@ class ShortWorld {
     absl::Status shutdown;
   };
 
-  // Called by whoever coordinates, before it takes anything in.
+  // Called by the thread that holds the progress lock, before it takes anything
+  // in.
   void MakeShort(int rank) {
     if (rank != short_rank_ || !short_.load()) return;
     if (is_application == (coordinates_ == Coordinates::kApplication)) {
@@ -232,7 +234,7 @@ class ShortWorld {
     }
   }
 
-  // Submits all `names`, then waits for all. False after an error.
+  // Submits all `names`, then waits for all. Returns false after an error.
   bool Step(int rank, const std::vector<std::string>& names) {
     Rank& state = *ranks_[rank];
     Coordinator& coordinator = *state.coordinator;
@@ -273,7 +275,7 @@ class ShortWorld {
     const Names several = {
         "the weights of the first layer", "the weights of the second layer",
         "the weights of the third layer", "the weights of the fourth layer"};
-    // The first is announced, then registered, then known.
+    // Names are announced first, then registered, then known.
     const std::vector<Names> steps = {
         several, several, several, Names{"one whose shape differs"},
         Names{"two of one name", "two of one name"}};
@@ -303,14 +305,14 @@ class ShortWorld {
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
-// Each allocation fails in turn; under a sanitizer one in five, on each rank
-// others.
+// Each allocation fails in turn; under a sanitizer one in five, with different
+// ones on each rank.
 constexpr int64_t kFailsEvery = hvdlite::testing::UnlessSanitized(1, 5);
 
 class NoMemoryTest
     : public ::testing::TestWithParam<std::tuple<Coordinates, int, bool>> {};
 
-TEST_P(NoMemoryTest, WhicheverAllocationFailsEveryRankEnds) {
+TEST_P(NoMemoryTest, EveryRankEndsWhicheverAllocationFails) {
   const auto [coordinates, rank, lasts] = GetParam();
   int64_t broken = 0;
   for (int64_t left = rank % kFailsEvery;; left += kFailsEvery) {
@@ -341,7 +343,7 @@ TEST_P(NoMemoryTest, WhicheverAllocationFailsEveryRankEnds) {
     }
     if (world.failed() == 0 || HasFailure()) break;
   }
-  // Else nothing was tried.
+  // Otherwise nothing was tested.
   EXPECT_GT(broken, 20 / kFailsEvery);
 }
 
@@ -358,7 +360,7 @@ INSTANTIATE_TEST_SUITE_P(
                           std::get<2>(info.param) ? "FromThenOn" : "Once");
     });
 
-TEST(NoMemoryWatchdogTest, ACallThatIsStuckIsReportedAllTheSame) {
+TEST(NoMemoryWatchdogTest, StuckCallIsReported) {
   base::FakeClock clock;
   std::string told;
   told.reserve(100);
@@ -381,7 +383,7 @@ TEST(NoMemoryWatchdogTest, ACallThatIsStuckIsReportedAllTheSame) {
   EXPECT_GT(all.failed, 0);
 }
 
-TEST(NoMemoryLoggerTest, TheTextAloneIsWritten) {
+TEST(NoMemoryLoggerTest, OnlyTheTextIsWritten) {
   static std::array<char, 256> written = {};
   static size_t bytes = 0;
   const base::Logger logger(

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMinBatchBytes = 1000;
 
-// When the background thread is woken for what was submitted.
+// When submissions wake the background thread.
 class WorthWakingTest : public ::testing::Test {
  protected:
   Operation Sum(const std::string& name, size_t bytes) {
@@ -44,7 +44,7 @@ class WorthWakingTest : public ::testing::Test {
   OperationTable table_{/*rank=*/0, /*world_size=*/2, kMinBatchBytes, clock_};
 };
 
-TEST_F(WorthWakingTest, SmallOnesGather) {
+TEST_F(WorthWakingTest, SmallSubmissionsGather) {
   EXPECT_FALSE(WakesFor(Sum("a", 600)));
   EXPECT_TRUE(table_.MayGather());
   EXPECT_TRUE(WakesFor(Sum("b", 400)));
@@ -53,12 +53,12 @@ TEST_F(WorthWakingTest, SmallOnesGather) {
   EXPECT_FALSE(WakesFor(Sum("c", 600)));
 }
 
-TEST_F(WorthWakingTest, WhatIsHeldBackCounts) {
+TEST_F(WorthWakingTest, CoalescedBytesCount) {
   TakeInputs(/*awaited=*/false, /*coalesced_bytes=*/600);
   EXPECT_TRUE(WakesFor(Sum("a", 400)));
 }
 
-TEST_F(WorthWakingTest, AwaitedOnesDoNotWait) {
+TEST_F(WorthWakingTest, AwaitedSubmissionsDoNotGather) {
   TakeInputs(/*awaited=*/true, /*coalesced_bytes=*/0);
   EXPECT_TRUE(WakesFor(Sum("a", 4)));
   EXPECT_TRUE(table_.MayGather());
@@ -66,7 +66,7 @@ TEST_F(WorthWakingTest, AwaitedOnesDoNotWait) {
   EXPECT_FALSE(WakesFor(Sum("b", 4)));
 }
 
-TEST_F(WorthWakingTest, SomebodyWhoWaitsOrLeavesEndsGathering) {
+TEST_F(WorthWakingTest, WaitingOrLeavingEndsGathering) {
   bool worth_waking = false;
   const auto pending = table_.Submit(Sum("a", 4), &worth_waking);
   ASSERT_TRUE(pending.ok());
@@ -75,11 +75,11 @@ TEST_F(WorthWakingTest, SomebodyWhoWaitsOrLeavesEndsGathering) {
   EXPECT_FALSE(table_.MayGather());
   TakeInputs(/*awaited=*/true, /*coalesced_bytes=*/0);
   EXPECT_TRUE(WakesFor(Sum("b", 4)));
-  table_.Leave("it had enough");
+  table_.Leave("training has ended");
   EXPECT_FALSE(table_.MayGather());
 }
 
-TEST_F(WorthWakingTest, NobodyKnowsHowManyRowsArrive) {
+TEST_F(WorthWakingTest, UnknownNumbersOfRowsDoNotGather) {
   std::vector<std::byte> row(4);
   Operation gather = Sum("a", 4);
   gather.request.collective = Collective::kAllgather;
@@ -87,12 +87,12 @@ TEST_F(WorthWakingTest, NobodyKnowsHowManyRowsArrive) {
   gather.rows = {1};
   gather.outputs.clear();
   gather.allocate = [](const RowsByMember&) -> absl::StatusOr<Outputs> {
-    return absl::InternalError("nobody runs it");
+    return absl::InternalError("it is never run");
   };
   EXPECT_TRUE(WakesFor(std::move(gather)));
 }
 
-TEST_F(WorthWakingTest, ProcessSetsDoNotGather) {
+TEST_F(WorthWakingTest, ProcessSetOperationsDoNotGather) {
   Operation add;
   add.request.name = "add";
   add.request.collective = Collective::kAddProcessSet;
@@ -100,7 +100,7 @@ TEST_F(WorthWakingTest, ProcessSetsDoNotGather) {
   EXPECT_TRUE(WakesFor(std::move(add)));
 }
 
-TEST_F(WorthWakingTest, WhatIsGivenBackDoesNotCount) {
+TEST_F(WorthWakingTest, FailedSubmissionDoesNotCount) {
   const PersistentPtr large =
       table_.MakePersistent(Sum("large", 900), Owner::kOne).value();
   bool worth_waking = false;
@@ -110,7 +110,7 @@ TEST_F(WorthWakingTest, WhatIsGivenBackDoesNotCount) {
   EXPECT_TRUE(WakesFor(Sum("b", 400)));
 }
 
-TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
+TEST_F(WorthWakingTest, QueuedSubmissionCountsOnceItsPredecessorHasEnded) {
   EXPECT_FALSE(WakesFor(Sum("a", 600)));
   OperationTable::Inputs inputs;
   table_.TakeInputs(inputs, /*awaited=*/false, /*coalesced_bytes=*/0);
@@ -127,12 +127,12 @@ TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
   EXPECT_EQ(second[0]->operation.request.size_bytes(), 1000);
   EXPECT_FALSE(table_.IsWorthWaking());
   table_.Complete(second, absl::OkStatus());
-  EXPECT_FALSE(table_.IsWorthWaking());  // a small one
+  EXPECT_FALSE(table_.IsWorthWaking());  // it is small
 }
 
-// What is in flight is what has been submitted and not completed.
+// Operations are in flight from submission to completion.
 TEST_F(WorthWakingTest, OperationsInFlightAreRecordedAsACounter) {
-  table_.RecordInFlight();  // nobody records
+  table_.RecordInFlight();  // there is no recorder
   const auto recorder = std::make_shared<timeline::KeptEvents>();
   table_.set_recorder(recorder);
   WakesFor(Sum("a", 600));
@@ -150,8 +150,8 @@ TEST_F(WorthWakingTest, OperationsInFlightAreRecordedAsACounter) {
   EXPECT_EQ(timeline::NumberOf(recorder->events[1].args, "bytes", -1), 400);
 }
 
-// At once, by the rank that submits it.
-TEST(RefusalTest, OperationsThatMakeNoSenseAreRefused) {
+// The submitting rank refuses these immediately.
+TEST(RefusalTest, InvalidOperationsAreRefused) {
   const base::SteadyClock clock;
   OperationTable table(/*rank=*/0, /*world_size=*/2, kMinBatchBytes, clock);
   std::vector<std::byte> memory(64);
@@ -159,7 +159,7 @@ TEST(RefusalTest, OperationsThatMakeNoSenseAreRefused) {
     const char* what;
     Collective collective;
     std::vector<TensorSpec> tensors;
-    void (*change)(Operation&) = nullptr;  // makes sense but for it
+    void (*change)(Operation&) = nullptr;  // makes it invalid
   };
   const TensorSpec two = {.shape = {2}};
   const TensorSpec rows = {.shape = {kAnyLength}};

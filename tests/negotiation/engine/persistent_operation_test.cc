@@ -25,7 +25,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using Values = std::vector<float>;
 
-// In place, and owned by nobody.
+// The operation is in place, and its memory has no owner.
 absl::Status SubmitAndWait(Coordinator& coordinator,
                            const PersistentPtr& persistent) {
   absl::Status status =
@@ -60,14 +60,14 @@ TEST_P(PersistentOperationSizeTest, IsReducedAtEverySubmission) {
     }
     for (int step = 0; step < 12; ++step) {
       for (int i = 0; i < kTensors; ++i) {
-        // In new memory.
+        // Every step uses new memory.
         values[i] = Values(1 + i * 3, static_cast<float>(i + step));
         ASSERT_TRUE(
             Load(persistent[i], Sum(absl::StrCat("t", i), values[i])).ok());
       }
       std::vector<PersistentPtr> order = persistent;
       std::shuffle(order.begin(), order.end(), random);
-      // Some alone, as hooks do, the rest at once.
+      // Some are submitted alone, as by hooks, the rest together.
       const size_t alone = random() % kTensors;
       for (size_t i = 0; i < alone; ++i) {
         ASSERT_TRUE(world[rank].SubmitPersistent({order[i]}, false).ok());
@@ -88,7 +88,7 @@ TEST_P(PersistentOperationSizeTest, IsReducedAtEverySubmission) {
   });
 }
 
-TEST_P(PersistentOperationSizeTest, MeetsOrdinaryOnesOfOtherRanks) {
+TEST_P(PersistentOperationSizeTest, MatchesOrdinaryOperationsOfOtherRanks) {
   CoordinatedWorld world(GetParam());
   world.OnEveryRank([&](int rank) {
     Values values(3);
@@ -111,7 +111,7 @@ TEST_P(PersistentOperationSizeTest, MeetsOrdinaryOnesOfOtherRanks) {
 INSTANTIATE_TEST_SUITE_P(Sizes, PersistentOperationSizeTest,
                          ::testing::Values(1, 2, 3, 8));
 
-TEST(PersistentOperationTest, TellsOfAbsenceAtEachSubmission) {
+TEST(PersistentOperationTest, ReportsAbsenceForEachSubmission) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1), result(2);
@@ -157,7 +157,7 @@ TEST(PersistentOperationTest, RunsDoneEachTimeAndOwnsItsMemory) {
   EXPECT_TRUE(SubmitAndWait(world[0], persistent).ok());
 }
 
-TEST(PersistentOperationTest, MemoryThatDoesNotFitIsRefused) {
+TEST(PersistentOperationTest, MemoryOfTheWrongSizeIsRefused) {
   CoordinatedWorld world(1);
   Values values(2, 1), small(1, 1);
   const PersistentPtr persistent =
@@ -172,8 +172,7 @@ TEST(PersistentOperationTest, MemoryThatDoesNotFitIsRefused) {
   EXPECT_TRUE(SubmitAndWait(world[0], persistent).ok());
 }
 
-TEST(PersistentOperationTest,
-     OneThatIsPendingIsNotSubmittedAndNeitherAreOthers) {
+TEST(PersistentOperationTest, IsNotSubmittedTogetherWithAPendingOne) {
   Values x(1, 1), y(1, 1), x1(1, 1), y1(1, 1);
   CoordinatedWorld world(2);
   const PersistentPtr first = world[0].MakePersistent(Sum("x", x)).value();
@@ -196,7 +195,7 @@ TEST(PersistentOperationTest,
   EXPECT_THAT(x, Each(2));
 }
 
-TEST(PersistentOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
+TEST(PersistentOperationTest, NameHasOneUntilItIsDestroyed) {
   CoordinatedWorld world(1);
   Values values(1, 1);
   PersistentPtr persistent = world[0].MakePersistent(Sum("x", values)).value();
@@ -209,9 +208,9 @@ TEST(PersistentOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
   EXPECT_TRUE(world[0].MakePersistent(Sum("x", values)).ok());
 }
 
-// One that the library keeps for a name is not in the way of the program's own,
-// and instances of both belong together in the order of their submission.
-TEST(PersistentOperationTest, AnybodyMayMakeOthersPersistent) {
+// An operation that the library keeps for a name does not prevent the program's
+// own. Instances of both belong together in the order of their submission.
+TEST(PersistentOperationTest, NameWithoutOneOwnerMayHaveSeveral) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values a(1, 1), b(1, 10), c(1, 100);
@@ -232,7 +231,7 @@ TEST(PersistentOperationTest, AnybodyMayMakeOthersPersistent) {
   });
 }
 
-TEST(PersistentOperationTest, TakesAnotherRequest) {
+TEST(PersistentOperationTest, RequestCanChange) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1);
@@ -255,8 +254,7 @@ TEST(PersistentOperationTest, TakesAnotherRequest) {
   });
 }
 
-TEST(PersistentOperationTest,
-     OneThatIsDestroyedWhilePendingIsReducedAllTheSame) {
+TEST(PersistentOperationTest, IsReducedEvenIfDestroyedWhilePending) {
   Values x0(1, 1), x1(1, 2);
   CoordinatedWorld world(2);
   PersistentPtr persistent = world[0].MakePersistent(Sum("x", x0)).value();
@@ -298,7 +296,7 @@ TEST(PersistentOperationTest, ALocalErrorHoldsForOneSubmission) {
   });
 }
 
-TEST(PersistentOperationTest, TakesOtherTensors) {
+TEST(PersistentOperationTest, TensorsCanChange) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values values(2, 1);
@@ -308,7 +306,7 @@ TEST(PersistentOperationTest, TakesOtherTensors) {
       if (step % 4 == 3) values.resize(values.size() + 1);
       values.assign(values.size(), 1);
       Operation next = Sum("x", values);
-      // In one step rank 0 alone has another shape.
+      // In one step only rank 0 has another shape.
       if (step == 7 && rank == 0) {
         next.request.tensors = {
             {.shape = {1, static_cast<int64_t>(values.size())}}};
@@ -339,7 +337,7 @@ TEST(PersistentOperationTest, KindsOfUnknownSizeAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(PersistentOperationTest, EndsWithTheWorldButItsMemoryDoesNot) {
+TEST(PersistentOperationTest, KeepsItsMemoryAfterTheWorldHasEnded) {
   Values values(1, 1);
   CoordinatedWorld world(2);
   const PersistentPtr persistent =
@@ -349,17 +347,17 @@ TEST(PersistentOperationTest, EndsWithTheWorldButItsMemoryDoesNot) {
   next.keep_alive = owner;
   ASSERT_TRUE(Load(persistent, std::move(next)).ok());
   ASSERT_TRUE(world[0].SubmitPersistent({persistent}, false).ok());
-  world[1].Leave("it had enough");
+  world[1].Leave("out of disk space");
   EXPECT_EQ(world[0].Wait(*persistent).code(), absl::StatusCode::kUnavailable);
   const absl::Status status = world[0].SubmitPersistent({persistent}, false);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("it had enough"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("out of disk space"));
   EXPECT_TRUE(persistent->done());
   persistent->Release();
   EXPECT_EQ(owner.use_count(), 2);
 }
 
-TEST(PersistentOperationTest, OfARemovedProcessSetIsRefused) {
+TEST(PersistentOperationTest, OperationOfARemovedProcessSetIsRefused) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Operation add;

@@ -1,4 +1,4 @@
-// Random programs of operations, in process: every rank a coordinator.
+// Random programs of operations, in process, with a coordinator for every rank.
 #include "tests/testing/conformance/program.h"
 
 #include <gmock/gmock.h>
@@ -12,15 +12,15 @@
 namespace hvdlite::testing {
 namespace {
 
-constexpr int kAllPrograms = 50;  // of each size
+constexpr int kAllPrograms = 50;  // for each size
 constexpr int kProgramsOfEachSize = UnlessSanitized(kAllPrograms, 10);
 
 class ProgramTest : public ::testing::TestWithParam<int> {};
 
-// A failure names its seed: make it the first to repeat it.
+// A failure prints its seed; to repeat it, make it the first seed.
 constexpr uint64_t kFirstSeed = 1;
 
-TEST_P(ProgramTest, RandomProgramsGiveWhatTheyMust) {
+TEST_P(ProgramTest, RandomProgramsGiveTheExpectedResults) {
   const int size = GetParam();
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kProgramsOfEachSize;
        ++seed) {

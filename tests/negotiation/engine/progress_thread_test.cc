@@ -46,11 +46,11 @@ TEST_F(BackgroundThreadTest, HasItsNameAndCpu) {
   thread.Join();
   EXPECT_STREQ(name.c_str(), "hvdlite");
   EXPECT_THAT(cpus, ElementsAre(allowed.back()));
-  EXPECT_EQ(support::AllowedCpus(), allowed);  // of this thread
+  EXPECT_EQ(support::AllowedCpus(), allowed);  // the CPUs of this thread
   EXPECT_EQ(log_, "");
 }
 
-TEST_F(BackgroundThreadTest, ACpuThatIsNotThereIsWarnedOf) {
+TEST_F(BackgroundThreadTest, MissingCpuCausesAWarning) {
   bool ran = false;
   BackgroundThread thread([&] { ran = true; }, CPU_SETSIZE - 1, logger_);
   thread.Join();
@@ -64,7 +64,7 @@ absl::Duration CpuTimeOfThisThread() {
   return absl::DurationFromTimespec(time);
 }
 
-TEST_F(BackgroundThreadTest, CpuTimeCountsUntilAfterItsEnd) {
+TEST_F(BackgroundThreadTest, CpuTimeIsKeptAfterItsEnd) {
   std::latch looked(1);
   std::latch computed(1);
   BackgroundThread thread(
@@ -81,10 +81,11 @@ TEST_F(BackgroundThreadTest, CpuTimeCountsUntilAfterItsEnd) {
   looked.count_down();
   thread.Join();
   EXPECT_GE(thread.cpu_time(), running);
-  thread.Join();  // again: nothing
+  thread.Join();  // a second call does nothing
 }
 
-// By what the background thread has found, and whether others have waited.
+// `looks`: whether the background thread has found something, and whether
+// application threads have waited.
 std::vector<bool> NapsAfter(std::vector<std::pair<bool, bool>> looks) {
   std::vector<bool> naps = {false};
   for (const auto& [found, waited] : looks) {
@@ -94,33 +95,33 @@ std::vector<bool> NapsAfter(std::vector<std::pair<bool, bool>> looks) {
   return naps;
 }
 
-TEST(NapTest, WhoIsWokenForNothingNapsWhereOthersWait) {
+TEST(NapTest, ThreadNapsAfterAUselessWakeUpIfOthersWait) {
   EXPECT_THAT(NapsAfter({{false, false}, {true, true}, {false, false}}),
               ElementsAre(false, false, false));
   EXPECT_THAT(NapsAfter({{false, true}}), ElementsAre(true));
 }
 
-TEST(NapTest, LastsUntilNobodyHasWaitedForANap) {
+TEST(NapTest, NapsEndAfterOneWithoutAWaiter) {
   EXPECT_THAT(NapsAfter({{false, true}, {true, true}, {true, true}}),
               ElementsAre(true, true, true))
-      << "others wait, whatever it finds itself";
+      << "others wait, whatever the thread finds";
   EXPECT_THAT(NapsAfter({{false, true}, {false, false}, {true, true}}),
               ElementsAre(true, false, false))
-      << "a nap that is over begins anew";
+      << "naps begin again after their end";
 }
 
 TEST(WakeEventTest, SignalBeforeSleepIsNotLost) {
   WakeEvent event;
   event.Signal();
   event.Signal();
-  event.Sleep({}, absl::InfiniteDuration());  // returns at once
+  event.Sleep({}, absl::InfiniteDuration());  // returns immediately
   event.Drain();
   EXPECT_FALSE(event.signalled());
 }
 
-// Signals and drains at the same time: every signal ends a sleep, and in the
-// end none is left over that would end all later sleeps at once.
-TEST(WakeEventTest, NothingIsLostOrLeftOverBetweenThreads) {
+// Signals and drains run at the same time. Every signal must end a sleep, and
+// no signal may be left at the end that would end later sleeps.
+TEST(WakeEventTest, NoSignalIsLostOrLeftOver) {
   WakeEvent event;
   constexpr int kSignals = 20'000;
   std::atomic<int> announced{0};
@@ -139,10 +140,10 @@ TEST(WakeEventTest, NothingIsLostOrLeftOverBetweenThreads) {
   event.Drain();
   EXPECT_FALSE(event.signalled());
   EXPECT_FALSE(event.Sleep({}, absl::ZeroDuration()))
-      << "a signal that is over would end every sleep";
+      << "an old signal would end every sleep";
 }
 
-TEST(WakeEventTest, DrainWhileASignalIsOnItsWayLeavesNothingBehind) {
+TEST(WakeEventTest, DrainDuringASignalLeavesNoSignal) {
   for (int round = 0; round < 100; ++round) {
     WakeEvent event;
     std::atomic<bool> over{false};
@@ -154,7 +155,7 @@ TEST(WakeEventTest, DrainWhileASignalIsOnItsWayLeavesNothingBehind) {
     signaller.join();
     event.Drain();
     ASSERT_FALSE(event.Sleep({}, absl::ZeroDuration()))
-        << "a signal that is over would end every sleep";
+        << "an old signal would end every sleep";
   }
 }
 

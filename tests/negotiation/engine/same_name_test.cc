@@ -1,4 +1,4 @@
-// Operations of one name that are submitted before the last one has ended.
+// Operations of one name that are submitted before the previous one has ended.
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -32,8 +32,8 @@ using CompletionPtr = std::shared_ptr<const Completion>;
 
 constexpr int kSeeds = hvdlite::testing::UnlessSanitized(24, 6);
 
-// Operation k of a name has its own length, so that another one cannot pass for
-// it.
+// Operation k of a name has a length of its own, so that it cannot be confused
+// with another one.
 constexpr int kNames = 4;
 constexpr int kPerName = 7;
 size_t LengthOf(int name, int k) { return 1 + name + 5 * k; }
@@ -51,13 +51,13 @@ TEST_P(SameNameTest, TheKthSubmissionsOfAllRanksBelongTogether) {
     CoordinatedWorld world(size, options);
     world.OnEveryRank([&](int rank) {
       std::mt19937 random(seed * 100 + rank);
-      // Some submissions are those of a persistent operation, which has to be
-      // done before its next one.
+      // Some submissions use a persistent operation, which has to be done
+      // before its next submission.
       std::vector<PersistentPtr> persistent(kNames);
       std::vector<std::vector<Values>> values(kNames);
       std::vector<CompletionPtr> completions;
       for (int name = 0; name < kNames; ++name) values[name].resize(kPerName);
-      std::vector<int> order;  // of names
+      std::vector<int> order;  // indices of names
       for (int i = 0; i < kNames * kPerName; ++i) order.push_back(i % kNames);
       std::shuffle(order.begin(), order.end(), random);
       std::vector<int> next(kNames);
@@ -107,7 +107,7 @@ TEST_P(SameNameTest, TheKthSubmissionsOfAllRanksBelongTogether) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SameNameTest, ::testing::Values(1, 2, 3, 6));
 
-TEST(SameNameErrorTest, AMismatchFailsOneOfThemAlone) {
+TEST(SameNameErrorTest, MismatchFailsOnlyOneOfThem) {
   constexpr int kCount = 6;
   constexpr int kWrong = 3;
   CoordinatedWorld world(3);
@@ -133,10 +133,10 @@ TEST(SameNameErrorTest, AMismatchFailsOneOfThemAlone) {
   });
 }
 
-TEST(SameNameErrorTest, OneThatWaitsForTheLastGetsTheOthersDone) {
+TEST(SameNameErrorTest, WaitingForTheLastFinishesTheOthers) {
   CoordinatorOptions options;
   options.config.min_batch_bytes =
-      1 << 20;  // nothing starts unless somebody waits
+      1 << 20;  // nothing starts unless a thread waits
   Values values[2][4];
   std::vector<CompletionPtr> completions;
   CoordinatedWorld world(2, options);
@@ -155,7 +155,7 @@ TEST(SameNameErrorTest, OneThatWaitsForTheLastGetsTheOthersDone) {
   }
 }
 
-TEST(SameNameErrorTest, ALargeOneStartsThoughNobodyWaitsForIt) {
+TEST(SameNameErrorTest, LargeOneStartsWithoutAWaiter) {
   CoordinatorOptions options;
   options.config.min_batch_bytes = 400;
   for (int size = 1; size <= 3; ++size) {
@@ -190,7 +190,7 @@ TEST(SameNameErrorTest, AllFailWhenARankLeaves) {
     ASSERT_TRUE(submitted.ok()) << submitted.status();
     completions.push_back(*submitted);
   }
-  world[1].Leave("it had enough");
+  world[1].Leave("out of disk space");
   for (const CompletionPtr& completion : completions) {
     EXPECT_EQ(world[0].Wait(*completion).code(),
               absl::StatusCode::kUnavailable);
@@ -240,9 +240,9 @@ TEST(SameNameErrorTest, AllFailWhenTheirProcessSetIsRemoved) {
   });
 }
 
-// Rank 0, the root, is last to submit it to the world: it has heard from all
-// others. Ranks 1 and 2 are a set, in which the name fails meanwhile.
-TEST(SameNameErrorTest, ANameFailsInOneProcessSetAndIsUsedInAnother) {
+// Rank 0, the root, is the last to submit the name to the world: it knows that
+// all others have. Ranks 1 and 2 are a set in which the name fails meanwhile.
+TEST(SameNameErrorTest, NameFailsInOneProcessSetAndIsUsedInAnother) {
   CoordinatedWorld world(3);
   std::barrier others_are_ready(3);
   world.OnEveryRank([&](int rank) {
@@ -255,7 +255,7 @@ TEST(SameNameErrorTest, ANameFailsInOneProcessSetAndIsUsedInAnother) {
       EXPECT_TRUE(world[rank].Wait(*completion).ok());
       EXPECT_THAT(values, Each(3));
     };
-    for (int i = 0; i < 3; ++i) everywhere();  // it has an id from then on
+    for (int i = 0; i < 3; ++i) everywhere();  // then it has an id
     Operation add;
     add.request = AddSet({1, 2});
     const auto added = world[rank].Submit(std::move(add)).value();
@@ -271,13 +271,13 @@ TEST(SameNameErrorTest, ANameFailsInOneProcessSetAndIsUsedInAnother) {
   });
 }
 
-TEST(SameNameErrorTest, AJoinWaitsForAllOfThem) {
+TEST(SameNameErrorTest, JoinWaitsForAllOfThem) {
   CoordinatorOptions options;
   options.config.min_batch_bytes = 1 << 20;
   CoordinatedWorld world(2, options);
   world.OnEveryRank([&](int rank) {
-    // Rank 0 submits two that rank 1, which has joined by then, takes no part
-    // in.
+    // Rank 0 submits two more. Rank 1 has joined before and does not submit
+    // these.
     const int count = rank == 0 ? 5 : 3;
     std::vector<Values> values(count);
     std::vector<CompletionPtr> completions;
@@ -297,7 +297,7 @@ TEST(SameNameErrorTest, AJoinWaitsForAllOfThem) {
       EXPECT_TRUE(completions[k]->status().ok()) << completions[k]->status();
       EXPECT_THAT(values[k], Each(k < 3 ? 2 : 1)) << k;
     }
-    // The world goes on, with all its ranks: an average tells.
+    // The world continues with all its ranks: the average shows this.
     Values more = {rank == 0 ? 1.0f : 3.0f};
     Operation average = Sum("x", more);
     average.request.average = true;
@@ -306,7 +306,7 @@ TEST(SameNameErrorTest, AJoinWaitsForAllOfThem) {
   });
 }
 
-TEST(SameNameErrorTest, APersistentOperationAndOthersFollowOneAnother) {
+TEST(SameNameErrorTest, PersistentAndOrdinaryOperationsFollowOneAnother) {
   CoordinatedWorld world(2);
   world.OnEveryRank([&](int rank) {
     Values first(2, 1), second(3, 1), third(4, 1), fourth(5, 1);

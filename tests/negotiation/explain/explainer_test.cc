@@ -1,4 +1,4 @@
-// What a process says of itself: real threads, real signals.
+// Reports of a process about itself, with real threads and signals.
 #include "negotiation/explain/explainer.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@
 
 namespace hvdlite::internal {
 
-// With names that are in the table of dynamic symbols, too.
+// It is not static, so that the table of dynamic symbols has its name.
 __attribute__((noinline)) void WaitsInTheUsersCode(int descriptor) {
   pollfd end = {descriptor, POLLIN, 0};
   while (poll(&end, 1, /*timeout=*/-1) < 0) {
@@ -33,7 +33,7 @@ using ::testing::Not;
 
 pid_t ThisThread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
-TEST(ExplainerTest, ThreadThatSleepsIsShownWithTheFunctionItIsIn) {
+TEST(ExplainerTest, SleepingThreadIsShownWithItsFunction) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   std::latch made(1);
@@ -49,7 +49,7 @@ TEST(ExplainerTest, ThreadThatSleepsIsShownWithTheFunctionItIsIn) {
   });
   made.wait();
   negotiation::Explanation explanation;
-  // It may not be there yet.
+  // The thread may not have reached it yet.
   do {
     explanation = explainer->Explain();
   } while (explanation.stacks.find("WaitsInTheUsersCode") == std::string::npos);
@@ -60,19 +60,19 @@ TEST(ExplainerTest, ThreadThatSleepsIsShownWithTheFunctionItIsIn) {
   close(ends[1]);
   EXPECT_THAT(explanation.stacks,
               AllOf(HasSubstr("thread of init():\n  #0 "),
-                    HasSubstr("hvdlite's thread: answers messages"),
+                    HasSubstr("background thread: answers messages"),
                     Not(HasSubstr("TakeStack"))));
   EXPECT_LE(explanation.stacks.size(), 4096u);
 }
 
-TEST(ExplainerTest, ThreadThatWaitsItselfIsShownWithoutTheHandlersFrames) {
+TEST(ExplainerTest, OwnStackIsShownWithoutTheHandler) {
   base::SteadyClock clock;
   Explainer explainer(clock, absl::Seconds(10));
   const std::string stack = StackOf(ThisThread());
   EXPECT_THAT(stack, AllOf(HasSubstr("StackOf"), Not(HasSubstr("TakeStack"))));
 }
 
-TEST(ExplainerTest, ThreadThatHasEndedHasNoStack) {
+TEST(ExplainerTest, EndedThreadHasNoStack) {
   base::SteadyClock clock;
   Explainer explainer(clock, absl::Seconds(10));
   pid_t ended = 0;
@@ -80,7 +80,7 @@ TEST(ExplainerTest, ThreadThatHasEndedHasNoStack) {
   EXPECT_THAT(StackOf(ended), HasSubstr("that thread has ended"));
 }
 
-TEST(ExplainerTest, SignalsAreTheirOwnersAgainAndNotTakenFromOthers) {
+TEST(ExplainerTest, SignalsAreReturnedAndNotTakenFromOthers) {
   struct sigaction before[4];
   struct sigaction action = {};
   action.sa_handler = SIG_IGN;
@@ -104,16 +104,16 @@ TEST(ExplainerTest, SignalsAreTheirOwnersAgainAndNotTakenFromOthers) {
   }
 }
 
-TEST(ExplainerTest, CpuTimeIsThatOfTheLastWindowsAtLeast) {
+TEST(ExplainerTest, CpuTimeCoversAtLeastTheLastWindow) {
   base::FakeClock clock;
   Explainer explainer(clock, absl::Seconds(10));
   for (int i = 0; i < 25; ++i) {
     clock.Advance(absl::Seconds(1));
     explainer.Sample();
   }
-  // Samples were taken at 10 and 20 s.
+  // Samples were taken at 10 s and 20 s.
   EXPECT_EQ(explainer.Explain().process.over_ms, 15'000);
-  // What it took to explain does not count.
+  // The time for explaining does not count.
   clock.Advance(absl::Seconds(100));
   EXPECT_EQ(explainer.Explain().process.over_ms, 100'000);
 }
@@ -136,7 +136,7 @@ TEST(ExplainerTest, StoppedProcessIsSeenFromOutside) {
   EXPECT_FALSE(explainer.Look(child).has_value());
 }
 
-TEST(Usr2HandlerTest, IsThereForOneAtATimeAndGoneAfterwards) {
+TEST(Usr2HandlerTest, IsInstalledOnceAndRemovedAfterwards) {
   std::atomic<int> asked{0};
   {
     const Usr2Handler handler([&] { ++asked; });
@@ -149,7 +149,7 @@ TEST(Usr2HandlerTest, IsThereForOneAtATimeAndGoneAfterwards) {
   EXPECT_EQ(now.sa_handler, SIG_DFL);
 }
 
-TEST(Usr2HandlerTest, ProgramsOwnHandlerStays) {
+TEST(Usr2HandlerTest, ProgramsOwnHandlerIsKept) {
   signal(SIGUSR2, SIG_IGN);
   std::atomic<int> asked{0};
   {

@@ -1,4 +1,5 @@
-// A thread's stack, where what takes it or names it does not come back.
+// The stack of a thread if the handler, or the lookup of names, does not
+// return.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <sched.h>
@@ -26,7 +27,7 @@ void WaitWhile(const std::atomic<bool>& hangs) {
 
 }  // namespace
 
-// In the place of the C library's.
+// This function replaces the C library's.
 extern "C" int backtrace(void** frames, int size) {
   using Backtrace = int(void**, int);
   static auto* const real =
@@ -52,7 +53,7 @@ using ::testing::Not;
 
 pid_t ThisThread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
-TEST(StackDeadlineTest, AHandlerThatDoesNotComeBackIsNotWaitedFor) {
+TEST(StackDeadlineTest, HandlerThatHangsIsNotAwaited) {
   const base::SteadyClock clock;
   const Explainer explainer(clock, absl::Seconds(10));
   std::atomic<pid_t> thread{0};
@@ -64,12 +65,12 @@ TEST(StackDeadlineTest, AHandlerThatDoesNotComeBackIsNotWaitedFor) {
   while (thread == 0) sched_yield();
   unwinder_hangs = true;
   std::string stack;
-  // It may have no core yet.
+  // The thread may have no core yet.
   do {
     stack = StackOf(thread);
   } while (stack.find("does not react") != std::string::npos);
   EXPECT_THAT(stack, HasSubstr("the handler that takes it has not come back"));
-  // The handler may still write to what it takes.
+  // The handler may still write to the capture.
   EXPECT_THAT(StackOf(thread), HasSubstr("has not come back"));
   unwinder_hangs = false;
   do {
@@ -79,7 +80,7 @@ TEST(StackDeadlineTest, AHandlerThatDoesNotComeBackIsNotWaitedFor) {
   user.join();
 }
 
-TEST(StackDeadlineTest, FramesWhoseNamesAreNotFoundInTimeAreAddresses) {
+TEST(StackDeadlineTest, FramesWithoutNamesInTimeAreAddresses) {
   const base::SteadyClock clock;
   const Explainer explainer(clock, absl::Seconds(10));
   linker_hangs = true;

@@ -41,16 +41,16 @@ std::string Summary(const Config& config,
                          .of_rank = of_rank});
 }
 
-TEST(StartSummaryTest, SaysWhoTakesPartByWhatAndWithWhatOnce) {
+TEST(StartSummaryTest, ListsRanksTransportsVersionsAndCpus) {
   EXPECT_EQ(Summary({}, {kUsual, kUsual, kUsual, kUsual}),
             "4 ranks on 2 hosts (n01: ranks 0-1, n02: ranks 2-3); tensors by "
             "shared memory and MPI, control messages by SHM+UCX\n"
             "  hvdlite 1.0.0, LibTorch 1.13.1, Open MPI v4.1.4\n"
-            "  each rank: 2 CPUs (rank 0: 0-1), 2 threads, none of the CPUs "
-            "for the coordinator alone");
+            "  each rank: 2 CPUs (rank 0: 0-1), 2 threads, no CPU reserved for "
+            "the background thread");
 }
 
-TEST(StartSummaryTest, ARankAloneHasNoTransports) {
+TEST(StartSummaryTest, SingleRankHasNoTransports) {
   const std::string text =
       Summary({}, {kUsual}, collective::MakeTopology(0, {0}, {"n01"}));
   EXPECT_THAT(text, HasSubstr("1 rank on 1 host (n01)\n"));
@@ -70,7 +70,7 @@ TEST(StartSummaryTest, ManyHostsAreCounted) {
                         "n02: rank 2, n03: rank 3, 2 more);"));
 }
 
-TEST(StartSummaryTest, VirtualNodesAreNotTakenForHosts) {
+TEST(StartSummaryTest, VirtualNodesAreNotHosts) {
   const auto topology = collective::WithVirtualNodes(
       collective::MakeTopology(0, {0, 0, 0, 0}, {"n01", "n01", "n01", "n01"}),
       "2,1");
@@ -82,7 +82,7 @@ TEST(StartSummaryTest, VirtualNodesAreNotTakenForHosts) {
                         "(ranks 0-1, rank 2, rank 3); "));
 }
 
-TEST(StartSummaryTest, ChangedSettingsComeWithTheirSource) {
+TEST(StartSummaryTest, ChangedSettingsHaveTheirSource) {
   Config config;
   config.chunk_bytes = 65536;
   config.values_from_environment["chunk_bytes"] = "65536";
@@ -92,7 +92,7 @@ TEST(StartSummaryTest, ChangedSettingsComeWithTheirSource) {
                        "deterministic=true (program)"));
 }
 
-TEST(StartSummaryTest, RanksThatDifferAreNamedWithWhatDiffersAlone) {
+TEST(StartSummaryTest, DifferingRanksAreListedWithTheDifference) {
   ProcessFacts other = kUsual;
   other.versions = "hvdlite 1.0.0, LibTorch 2.6.0, Open MPI v4.1.4";
   other.threads = 4;
@@ -102,7 +102,7 @@ TEST(StartSummaryTest, RanksThatDifferAreNamedWithWhatDiffersAlone) {
   EXPECT_THAT(text, Not(HasSubstr("4 CPUs")));
 }
 
-TEST(ThreadsThatWaitTest, ThoseOfARankAlone) {
+TEST(ThreadsThatWaitTest, ThreadsOfOneRank) {
   EXPECT_EQ(DescribeThreadsThatWait(2, 2, 1), "");
   EXPECT_EQ(DescribeThreadsThatWait(4, 0, 1), "");  // not known
   EXPECT_THAT(DescribeThreadsThatWait(8, 1, 1),
@@ -111,9 +111,9 @@ TEST(ThreadsThatWaitTest, ThoseOfARankAlone) {
                     HasSubstr("export OMP_NUM_THREADS=1,")));
 }
 
-TEST(ThreadsThatWaitTest, ThoseOfRanksThatShareCpus) {
+TEST(ThreadsThatWaitTest, ThreadsOfRanksThatShareCpus) {
   EXPECT_EQ(DescribeThreadsThatWait(2, 4, 2), "");
-  EXPECT_EQ(DescribeThreadsThatWait(1, 4, 9), "");  // nothing mends it
+  EXPECT_EQ(DescribeThreadsThatWait(1, 4, 9), "");  // no remedy
   EXPECT_THAT(DescribeThreadsThatWait(4, 4, 2),
               AllOf(HasSubstr("2 ranks of this host compute with 4 threads "
                               "each on 4 CPUs,"),
@@ -122,13 +122,13 @@ TEST(ThreadsThatWaitTest, ThoseOfRanksThatShareCpus) {
               HasSubstr("export OMP_NUM_THREADS=1,"));
 }
 
-TEST(StartSummaryTest, VersionsAreThoseOfTheBuild) {
+TEST(StartSummaryTest, VersionsComeFromTheBuild) {
   EXPECT_EQ(VersionsOf("hvdlite: 1.0.0\ncompiler: GCC 12.2.0, C++11 ABI: yes\n"
                        "MPI: Open MPI v4.1.4, built with 3.1\n"),
             "hvdlite 1.0.0, compiler GCC 12.2.0, MPI Open MPI v4.1.4");
 }
 
-TEST(ExchangeFactsTest, AllRanksHaveTheFactsThatRankZeroWants) {
+TEST(ExchangeFactsTest, AllRanksGetTheFactsIfRankZeroWantsThem) {
   const auto world = collective::CreateInProcessWorld(3);
   RunRanks(3, [&](int rank) {
     const ProcessFacts own = {.versions = std::string(400, 'v'),
@@ -145,7 +145,7 @@ TEST(ExchangeFactsTest, AllRanksHaveTheFactsThatRankZeroWants) {
     EXPECT_EQ((*facts)[2].threads, 12);
     EXPECT_TRUE((*facts)[1].coordinator_has_core);
     EXPECT_FALSE((*facts)[2].coordinator_has_core);
-    // What does not fit is cut.
+    // A text that is too long is cut.
     EXPECT_EQ((*facts)[2].versions, std::string(251, 'v'));
   });
 }

@@ -21,15 +21,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// A start whose time is the test's; the watch's own thread looks, too, and
-// finds that no time has passed.
+// A start whose time is set by the test. The watch's own thread checks, too,
+// and finds that no time has passed.
 class StartWatchTest : public ::testing::Test {
  protected:
   StartWatch::Reactions Reactions() {
     return {.warn = [this](const std::string& text) { Add("warn: ", text); },
             .end = [this](const std::string& text) { Add("end: ", text); }};
   }
-  // Time goes by, as the watch sees it.
+  // Time passes for the watch.
   void Pass(StartWatch& watch, absl::Duration time) {
     for (; time > absl::ZeroDuration(); time -= absl::Seconds(1)) {
       clock_.Advance(absl::Seconds(1));
@@ -55,19 +55,19 @@ class StartWatchTest : public ::testing::Test {
 
 TEST_F(StartWatchTest, WarnsAfterHalfTheLimitAndEndsAfterIt) {
   StartWatch watch(clock_, absl::Seconds(300), "rank 3 (node1)", Reactions());
-  watch.Enter("the roll call", "rank 25");
+  watch.Enter("the bootstrap", "rank 25");
   Pass(watch, absl::Seconds(149));
   EXPECT_THAT(said(), IsEmpty());
   Pass(watch, absl::Seconds(1));
   const auto warning =
       AllOf(HasSubstr("warn: rank 3 (node1)"), HasSubstr("for 2m30s"),
-            HasSubstr("is in the roll call"), HasSubstr("waits for rank 25"),
+            HasSubstr("is in the bootstrap"), HasSubstr("waits for rank 25"),
             HasSubstr("HVDLITE_START_TIMEOUT_SECONDS"));
   EXPECT_THAT(said(), ElementsAre(warning));
   Pass(watch, absl::Seconds(149));
   EXPECT_THAT(said(), ElementsAre(warning));
 
-  // The time is that of the whole start, not of a stage of it.
+  // The time is that of the whole start, not of one stage.
   watch.Enter("adding up");
   Pass(watch, absl::Seconds(100));
   EXPECT_THAT(
@@ -88,7 +88,7 @@ TEST_F(StartWatchTest, TimeInWhichTheProcessWasStoppedDoesNotCount) {
   EXPECT_THAT(said(), ElementsAre(HasSubstr("warn: ")));
 }
 
-TEST_F(StartWatchTest, WithoutMemoryToWarnTheProcessEndsAllTheSame) {
+TEST_F(StartWatchTest, ProcessEndsEvenWithoutMemoryForTheWarning) {
   StartWatch::Reactions reactions = Reactions();
   reactions.warn = [](const std::string&) { throw std::bad_alloc(); };
   StartWatch watch(clock_, absl::Seconds(300), "rank 3 (node1)", reactions);
@@ -96,7 +96,7 @@ TEST_F(StartWatchTest, WithoutMemoryToWarnTheProcessEndsAllTheSame) {
   EXPECT_THAT(said(), ElementsAre(StartsWith("end: rank 3 (node1) has been")));
 }
 
-TEST_F(StartWatchTest, WithoutALimitNothingIsSaid) {
+TEST_F(StartWatchTest, NothingIsLoggedWithoutALimit) {
   StartWatch watch(clock_, absl::InfiniteDuration(), "rank 0", Reactions());
   Pass(watch, absl::Hours(1));
   EXPECT_THAT(said(), IsEmpty());

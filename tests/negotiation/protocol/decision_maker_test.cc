@@ -45,7 +45,8 @@ class BatchPlannerTest : public ::testing::Test {
     return slot;
   }
 
-  // Names of the next batch, absent ones with a minus; empty: none starts.
+  // Returns the names of the next bucket, absent ones with a minus; empty if
+  // none starts.
   std::vector<std::string> Next(bool root_is_idle = true) {
     std::vector<std::string> names;
     const auto batch = planner_.Next(root_is_idle);
@@ -61,7 +62,7 @@ class BatchPlannerTest : public ::testing::Test {
   BatchPlanner planner_{/*fusion_threshold_bytes=*/100, /*min_batch_bytes=*/40};
 };
 
-TEST_F(BatchPlannerTest, SmallTensorsGatherUntilThereAreEnough) {
+TEST_F(BatchPlannerTest, SmallTensorsGatherUpToTheMinimum) {
   Add("a", 39);
   EXPECT_THAT(Next(), IsEmpty());
   Add("b", 1);
@@ -69,7 +70,7 @@ TEST_F(BatchPlannerTest, SmallTensorsGatherUntilThereAreEnough) {
   EXPECT_TRUE(planner_.empty());
 }
 
-TEST_F(BatchPlannerTest, UrgentTensorTakesAllOfItsKindAlong) {
+TEST_F(BatchPlannerTest, UrgentTensorTakesItsWholeGroup) {
   Add("a", 1);
   Add("b", 1, /*urgent=*/true);
   Add("other kind", 1, false, Collective::kBroadcast);
@@ -78,13 +79,13 @@ TEST_F(BatchPlannerTest, UrgentTensorTakesAllOfItsKindAlong) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, BatchEndsAtTheFusionThreshold) {
+TEST_F(BatchPlannerTest, BucketEndsAtTheFusionThreshold) {
   for (const char* name : {"a", "b", "c"}) Add(name, 50);
   EXPECT_THAT(Next(), ElementsAre("a", "b"));
   EXPECT_THAT(Next(), ElementsAre("c"));
 }
 
-TEST_F(BatchPlannerTest, TensorAboveTheThresholdGoesAlone) {
+TEST_F(BatchPlannerTest, TensorAboveTheThresholdIsABucketOfItsOwn) {
   Add("huge", 1000);
   Add("a", 50);
   EXPECT_THAT(Next(), ElementsAre("huge"));
@@ -95,21 +96,21 @@ TEST_F(BatchPlannerTest, UrgentTensorBehindTheThresholdComesNext) {
   Add("a", 90);
   TensorSlot& late = Add("late", 20);
   planner_.MarkUrgent(late);
-  planner_.MarkUrgent(late);  // again, which must not count twice
+  planner_.MarkUrgent(late);  // the second mark must not count
   EXPECT_THAT(Next(), ElementsAre("a"));
   EXPECT_THAT(Next(), ElementsAre("late"));
   Add("small", 1);
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, GroupSomebodyWaitsForComesBeforeAnOlderOne) {
+TEST_F(BatchPlannerTest, AwaitedGroupComesBeforeAnOlderOne) {
   Add("old", 60);
   Add("awaited", 1, /*urgent=*/true, Collective::kBroadcast);
   EXPECT_THAT(Next(), ElementsAre("awaited"));
   EXPECT_THAT(Next(), ElementsAre("old"));
 }
 
-TEST_F(BatchPlannerTest, AbsentTensorsGoAlongOrWhenAwaited) {
+TEST_F(BatchPlannerTest, AbsentTensorsEndWithABucketOrWhenAwaited) {
   TensorSlot& absent = AddAbsent("x");
   EXPECT_THAT(Next(), IsEmpty());
   Add("a", 50);
@@ -128,7 +129,7 @@ TEST_F(BatchPlannerTest, FlushStartsEverything) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, OnlyProcessSetsWithoutTheRootStartWhileItIsBusy) {
+TEST_F(BatchPlannerTest, WhileTheRootIsBusyOnlySetsWithoutItStart) {
   Add("world", 50);
   Add("with root", 50, false, Collective::kAllreduce, /*process_set=*/1);
   Add("without root", 50, false, Collective::kAllreduce, kWithoutRoot);
@@ -142,7 +143,7 @@ TEST_F(BatchPlannerTest, OnlyProcessSetsWithoutTheRootStartWhileItIsBusy) {
   EXPECT_THAT(Next(), ElementsAre("with root"));
 }
 
-TEST_F(BatchPlannerTest, FlushOfAProcessSetLeavesTheOthersAlone) {
+TEST_F(BatchPlannerTest, FlushOfOneProcessSetDoesNotAffectOthers) {
   Add("world", 1);
   Add("of the set", 1, false, Collective::kAllreduce, /*process_set=*/1);
   AddAbsent("x", false, /*process_set=*/1);
@@ -155,7 +156,7 @@ TEST_F(BatchPlannerTest, FlushOfAProcessSetLeavesTheOthersAlone) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, OperationsOfUnknownSizeStartAtOnce) {
+TEST_F(BatchPlannerTest, OperationsOfUnknownSizeStartImmediately) {
   Add("gathered", 1, false, Collective::kAllgather);
   EXPECT_THAT(Next(), ElementsAre("gathered"));
 }

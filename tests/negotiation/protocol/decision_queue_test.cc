@@ -12,7 +12,7 @@ namespace {
 
 using Arrival = DecisionQueue::Arrival;
 
-// Rank 0, and its child 1.
+// The queues of rank 0 and of its child, rank 1.
 class DecisionQueueTest : public ::testing::Test {
  protected:
   struct Rank {
@@ -24,7 +24,7 @@ class DecisionQueueTest : public ::testing::Test {
                 tree, membership) {}
     TreePosition tree;
     Membership membership;
-    std::optional<uint32_t> flags = 0;  // nullopt: it is not to come yet
+    std::optional<uint32_t> flags = 0;  // nullopt: not yet
     DecisionQueue queue;
     uint64_t sent = 0;
   };
@@ -44,7 +44,7 @@ class DecisionQueueTest : public ::testing::Test {
     rank.queue.Push(std::move(batch));
   }
 
-  // What there is to tell arrives; false: there is nothing.
+  // Delivers the news from one rank to another; false if there are none.
   static bool Tell(Rank& from, Rank& to, int from_rank, int to_rank) {
     wire::Message message;
     from.queue.AddNews(to_rank, message);
@@ -58,7 +58,7 @@ class DecisionQueueTest : public ::testing::Test {
   Rank leaf_{1};
 };
 
-TEST_F(DecisionQueueTest, WhatHasNoGateBeginsInItsTurn) {
+TEST_F(DecisionQueueTest, DecisionWithoutGateBeginsInItsTurn) {
   root_.queue.Push(Failure(1));
   PushBatch(root_, 2);
   EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kNone) << "not its turn";
@@ -69,7 +69,7 @@ TEST_F(DecisionQueueTest, WhatHasNoGateBeginsInItsTurn) {
   EXPECT_EQ(root_.queue.Missing(), std::vector<int>({1}));
 }
 
-TEST_F(DecisionQueueTest, BeginsOnceAllAreThereAndHaveBeenTold) {
+TEST_F(DecisionQueueTest, BeginsOnceAllHaveArrivedAndKnowIt) {
   PushBatch(root_, 1);
   PushBatch(leaf_, 1);
   ASSERT_EQ(root_.queue.ComeToGate(5), Arrival::kAtGate);
@@ -77,7 +77,7 @@ TEST_F(DecisionQueueTest, BeginsOnceAllAreThereAndHaveBeenTold) {
   ASSERT_TRUE(Tell(root_, leaf_, 0, 1));
   ASSERT_TRUE(Tell(leaf_, root_, 1, 0));
   EXPECT_FALSE(root_.queue.CanBegin(/*delivered=*/0))
-      << "the leaf may not have heard of it";
+      << "the leaf may not know it yet";
   const std::optional<Decision> batch = root_.queue.Begin(/*delivered=*/1);
   ASSERT_TRUE(batch.has_value());
   EXPECT_EQ(batch->arrived_ns, 5);
@@ -86,7 +86,7 @@ TEST_F(DecisionQueueTest, BeginsOnceAllAreThereAndHaveBeenTold) {
   EXPECT_TRUE(root_.queue.idle());
 }
 
-TEST_F(DecisionQueueTest, OneWithAGateRunsAtATime) {
+TEST_F(DecisionQueueTest, DecisionsWithGatesRunOneAtATime) {
   for (Rank* rank : {&root_, &leaf_}) {
     PushBatch(*rank, 1);
     rank->queue.ComeToGate(0);
@@ -100,7 +100,7 @@ TEST_F(DecisionQueueTest, OneWithAGateRunsAtATime) {
   EXPECT_TRUE(root_.queue.Begin(1).has_value());
 }
 
-TEST_F(DecisionQueueTest, WhoIsNotToComeYetIsAskedAgain) {
+TEST_F(DecisionQueueTest, RankThatIsNotReadyForTheGateIsAskedAgain) {
   PushBatch(root_, 1);
   root_.flags = std::nullopt;
   EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kNone);
@@ -108,7 +108,7 @@ TEST_F(DecisionQueueTest, WhoIsNotToComeYetIsAskedAgain) {
   EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kAtGate);
 }
 
-TEST_F(DecisionQueueTest, AnAbortDropsWhatNobodyCanBeIn) {
+TEST_F(DecisionQueueTest, AbortDropsGatesThatNoRankCanHaveEntered) {
   PushBatch(root_, 1);
   root_.queue.Push(Failure(2));
   root_.queue.Abandon();

@@ -1,5 +1,4 @@
-// Who is waited for says what it is doing, and whether to give up follows from
-// that.
+// Missing ranks report what they are doing. Whether to give up depends on that.
 #include <optional>
 #include <set>
 #include <string>
@@ -70,7 +69,7 @@ size_t Occurrences(const std::string& text, const std::string& part) {
 
 // ---- The rule.
 
-TEST(ProcessLookTest, StandingFollowsFromTheTable) {
+TEST(ProcessLookTest, StandingFollowsTheTable) {
   struct Case {
     ProcessLook look;
     bool waits;
@@ -97,7 +96,7 @@ TEST(ProcessLookTest, StandingFollowsFromTheTable) {
   }
 }
 
-TEST(ProcessLookTest, WhatItSaysIsWhatItCountsAs) {
+TEST(ProcessLookTest, DescriptionAgreesWithTheStanding) {
   EXPECT_EQ(DescribeProcess(Look('S', 12)),
             "sleeps in nanosleep (12 ms of CPU time in the last 10.0 s)");
   EXPECT_EQ(DescribeProcess(Look('S', 9900)),
@@ -133,7 +132,7 @@ TEST(ExplainedHangTest, ManyTensorsAndThreeMissingRanksAreOneMessage) {
             HasSubstr("\n  rank 5:\n    main thread\n      #0 Validate")));
 }
 
-TEST(ExplainedHangTest, AnswersThatAreTooLateAreNotWaitedForAndDoNoHarm) {
+TEST(ExplainedHangTest, LateAnswersAreNotAwaitedAndDoNoHarm) {
   SimWorld world({3}, Explains());
   bool answers = false;
   int asked = 0;
@@ -148,7 +147,7 @@ TEST(ExplainedHangTest, AnswersThatAreTooLateAreNotWaitedForAndDoNoHarm) {
   EXPECT_THAT(world.warnings.front(),
               AllOf(HasSubstr("rank 1 (host1): has submitted nothing yet"),
                     Not(HasSubstr("DoNothing"))));
-  // Nobody asks any more.
+  // No rank asks any more.
   world[1].Explain([] { return Asleep(); }, [](int) { return std::nullopt; });
   world.Settle();
   EXPECT_THAT(world.warnings, SizeIs(1));
@@ -158,7 +157,7 @@ TEST(ExplainedHangTest, AnswersThatAreTooLateAreNotWaitedForAndDoNoHarm) {
   EXPECT_THAT(world.warnings.back(), HasSubstr("ranks 1-2:\n    main thread"));
 }
 
-TEST(ExplainedHangTest, RankThatDoesNotAnswerIsLookedAtFromOutside) {
+TEST(ExplainedHangTest, SilentRankIsExaminedFromOutside) {
   SimWorld world({3, 3}, Explains());
   world.explain = [](int) { return Asleep(); };
   std::vector<int64_t> looked_ns;
@@ -178,7 +177,7 @@ TEST(ExplainedHangTest, RankThatDoesNotAnswerIsLookedAtFromOutside) {
   EXPECT_EQ(looked_ns[1] - looked_ns[0], 1'000'000'000);
 }
 
-TEST(ExplainedHangTest, RankThatIsSwampedIsSeenToComputeFromOutside) {
+TEST(ExplainedHangTest, OverloadedRankIsSeenComputingFromOutside) {
   SimWorld world({2, 2}, Explains());
   world.explain = [](int) { return Asleep(); };
   world.look_at = [&](int) -> std::optional<ProcessSample> {
@@ -190,11 +189,11 @@ TEST(ExplainedHangTest, RankThatIsSwampedIsSeenToComputeFromOutside) {
   ASSERT_FALSE(world.warnings.empty());
   EXPECT_THAT(world.warnings.back(),
               AllOf(HasSubstr("does not answer; its process computes"),
-                    HasSubstr("It is not given up")));
+                    HasSubstr("The world does not end yet")));
   EXPECT_THAT(world.done(0), IsEmpty());
 }
 
-TEST(ExplainedHangTest, AllRanksAreReportedOnTheRootInRankOrderWhenAnyAsks) {
+TEST(ExplainedHangTest, RootReportsAllRanksInOrderOnRequestOfAnyRank) {
   for (const int asks : {0, 3, 6}) {
     SimWorld world({7, 2}, Explains());
     world.explain = [](int rank) {
@@ -219,7 +218,7 @@ TEST(ExplainedHangTest, AllRanksAreReportedOnTheRootInRankOrderWhenAnyAsks) {
     }
     EXPECT_THAT(report, AllOf(HasSubstr("last submitted 'x'"),
                               HasSubstr("has submitted nothing yet")));
-    // Once for each time that somebody asks.
+    // There is one report per request.
     world[asks].AskEverybody();
     world.Advance(absl::ZeroDuration());
     world.Settle();
@@ -227,7 +226,7 @@ TEST(ExplainedHangTest, AllRanksAreReportedOnTheRootInRankOrderWhenAnyAsks) {
   }
 }
 
-TEST(ExplainedHangTest, RankThatDoesNotAnswerIsNamedInTheReportOfAll) {
+TEST(ExplainedHangTest, ReportOfAllRanksNamesASilentRank) {
   SimWorld world({3}, Explains());
   world.explain = [](int) { return Asleep(); };
   world.Stop(1);
@@ -239,7 +238,7 @@ TEST(ExplainedHangTest, RankThatDoesNotAnswerIsNamedInTheReportOfAll) {
                     HasSubstr("rank 1 (host1): does not answer")));
 }
 
-TEST(ExplainedHangTest, ReportOfManyRanksStaysBounded) {
+TEST(ExplainedHangTest, ReportOfManyRanksIsBounded) {
   Negotiator::Options options = Explains();
   options.pids = nullptr;
   SimWorld world({600, 4}, options);
@@ -256,7 +255,7 @@ TEST(ExplainedHangTest, ReportOfManyRanksStaysBounded) {
   world.DeliverAll();
   ASSERT_THAT(world.warnings, SizeIs(1));
   EXPECT_THAT(world.warnings.front(),
-              HasSubstr("(other stacks than those that are shown)"));
+              HasSubstr("(stacks that differ from those shown)"));
   EXPECT_LT(longest, 120'000u);
 }
 
@@ -267,7 +266,7 @@ class GivingUpTest : public ::testing::Test {
   GivingUpTest() : world_({3}, Explains()) {
     world_.explain = [this](int rank) { return says_.at(rank); };
   }
-  // In seconds after the beginning; nullopt: not within `limit`.
+  // Returns the seconds until the world ends; nullopt: not within `limit`.
   std::optional<int> GivesUpAfter(absl::Duration limit) {
     const int64_t start_ns = world_.now_ns();
     for (absl::Duration passed; passed < limit; passed += absl::Seconds(1)) {
@@ -288,7 +287,7 @@ class GivingUpTest : public ::testing::Test {
   std::string reason_;
 };
 
-TEST_F(GivingUpTest, SleepingRankIsGivenUpTenMinutesAfterTheFirstWarning) {
+TEST_F(GivingUpTest, SleepingRankEndsTheWorldTenMinutesAfterTheFirstWarning) {
   for (const int rank : {0, 1}) world_.Submit(rank, Gradient("x"));
   const auto after = GivesUpAfter(absl::Hours(1));
   ASSERT_TRUE(after.has_value());
@@ -299,21 +298,22 @@ TEST_F(GivingUpTest, SleepingRankIsGivenUpTenMinutesAfterTheFirstWarning) {
   EXPECT_THAT(world_.warnings.back(), HasSubstr("DoNothing"));
 }
 
-TEST_F(GivingUpTest, ComputingRankIsNeverGivenUpAndIsWarnedOfAsOftenAsBefore) {
+TEST_F(GivingUpTest, ComputingRankNeverEndsTheWorldButWarningsContinue) {
   says_[2] = Computes();
   for (const int rank : {0, 1}) world_.Submit(rank, Gradient("x"));
   EXPECT_EQ(GivesUpAfter(absl::Hours(2)), std::nullopt);
   EXPECT_GE(world_.warnings.size(), 90u);
   EXPECT_LE(world_.warnings.size(), 150u);
-  EXPECT_THAT(world_.warnings.back(),
-              AllOf(HasSubstr("computes"), HasSubstr("It is not given up")));
+  EXPECT_THAT(
+      world_.warnings.back(),
+      AllOf(HasSubstr("computes"), HasSubstr("The world does not end yet")));
   world_.Submit(2, Gradient("x"));
   world_.MarkUrgent(0, "x");
   world_.Settle();
   EXPECT_FALSE(world_.IsPending(0, "x"));
 }
 
-TEST_F(GivingUpTest, RankThatNoLongerComputesIsGivenUpTenMinutesLater) {
+TEST_F(GivingUpTest, RankThatStopsComputingEndsTheWorldTenMinutesLater) {
   says_[2] = Computes();
   for (const int rank : {0, 1}) world_.Submit(rank, Gradient("x"));
   EXPECT_EQ(GivesUpAfter(absl::Seconds(1200)), std::nullopt);
@@ -324,13 +324,13 @@ TEST_F(GivingUpTest, RankThatNoLongerComputesIsGivenUpTenMinutesLater) {
   EXPECT_LE(*after, 660);
 }
 
-TEST_F(GivingUpTest, OneRankThatIsStuckIsEnough) {
+TEST_F(GivingUpTest, OneStuckRankEndsTheWorld) {
   says_[1] = Computes();
   world_.Submit(0, Gradient("x"));
   EXPECT_TRUE(GivesUpAfter(absl::Hours(1)).has_value());
 }
 
-TEST_F(GivingUpTest, RankInABarrierThatWaitsForAComputingOneIsNotGivenUp) {
+TEST_F(GivingUpTest, RankInABarrierWithAComputingRankIsNotStuck) {
   says_[2] = Computes();
   world_[1].set_waits(Negotiator::Waits::kLonger);
   Request barrier;
@@ -338,10 +338,10 @@ TEST_F(GivingUpTest, RankInABarrierThatWaitsForAComputingOneIsNotGivenUp) {
   barrier.collective = Collective::kBarrier;
   world_.Submit(0, Gradient("x"));
   world_.Submit(2, Gradient("x"));
-  world_.Submit(1, barrier);  // which rank 2 will come to
+  world_.Submit(1, barrier);  // rank 2 will enter it later
   world_.Submit(0, barrier);
   EXPECT_EQ(GivesUpAfter(absl::Hours(1)), std::nullopt);
-  // Where it does not, they wait for one another.
+  // If rank 2 does not enter it, they wait for one another.
   says_[2] = Asleep();
   world_[2].set_waits(Negotiator::Waits::kLonger);
   EXPECT_TRUE(GivesUpAfter(absl::Hours(1)).has_value());
@@ -356,7 +356,7 @@ TEST_F(GivingUpTest, RankThatHasJoinedIsNotMissing) {
   EXPECT_THAT(world_.warnings.back(), Not(HasSubstr("rank 2")));
 }
 
-TEST_F(GivingUpTest, SlowShutdownIsNotGivenUp) {
+TEST_F(GivingUpTest, SlowShutdownDoesNotEndTheWorld) {
   says_[2] = Computes();
   for (const int rank : {0, 1}) world_.Leave(rank, "the end");
   world_.Settle();

@@ -1,4 +1,4 @@
-// Ids that are forgotten and used again, also while reports by them are on
+// Ids that are forgotten and used again, also while reports with them are on
 // their way; and names with several ids.
 #include <algorithm>
 #include <random>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// What ranks have told each other since Clear().
+// Counts of messages between ranks since Clear().
 struct Traffic {
   explicit Traffic(SimWorld& world) {
     world.on_send = [this](const std::string& bytes) { Add(bytes); };
@@ -54,7 +54,7 @@ struct Traffic {
   }
 
   int announced = 0;
-  int forgetting = 0;  // decisions, once for each link
+  int forgetting = 0;  // decisions, counted once per link
   std::set<uint32_t> registered;
 };
 
@@ -66,10 +66,10 @@ Negotiator::Options Forgetting(uint64_t max_idle_uses) {
 
 class ForgottenIdsTest : public ::testing::TestWithParam<WorldShape> {};
 
-// Ids live for one use or a few, names stand for several requests in turn, and
-// ranks release names at any time, each for itself. Every rank submits in an
-// order of its own, with messages in between.
-TEST_P(ForgottenIdsTest, EveryRankDoesTheSameWhateverIsForgottenMeanwhile) {
+// Ids are kept for one use or a few, names stand for several requests in turn,
+// and each rank releases names at any time. Every rank submits in its own
+// order, with messages in between.
+TEST_P(ForgottenIdsTest, EveryRankDoesTheSameWhileIdsAreForgotten) {
   constexpr int kNames = 6;
   for (uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
@@ -105,8 +105,9 @@ TEST_P(ForgottenIdsTest, EveryRankDoesTheSameWhateverIsForgottenMeanwhile) {
   }
 }
 
-// The same while ranks join, and learn by full requests what they take part in.
-TEST_P(ForgottenIdsTest, RanksThatHaveJoinedForgetLikeTheOthers) {
+// The same while ranks join, and learn from full requests what they take part
+// in.
+TEST_P(ForgottenIdsTest, JoinedRanksForgetLikeTheOthers) {
   for (uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
     SimWorld world(GetParam(), Forgetting(2));
@@ -145,8 +146,8 @@ TEST_P(ForgottenIdsTest, RanksThatHaveJoinedForgetLikeTheOthers) {
   }
 }
 
-// Each rank in turn reports by an id that has just been forgotten; those that
-// have heard of it announce what they submit.
+// Each rank in turn reports by an id that has just been forgotten. Ranks that
+// know this announce what they submit.
 TEST_P(ForgottenIdsTest, ReportThatCrossesTheDecisionIsUnderstood) {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     for (const bool coalesced : {false, true}) {
@@ -156,7 +157,7 @@ TEST_P(ForgottenIdsTest, ReportThatCrossesTheDecisionIsUnderstood) {
         SimWorld world(GetParam(), Forgetting(1000));
         for (int i = 0; i < 3; ++i) world.Run(Gradient("a"));
         world[0].Release("a");
-        world[0].Plan();  // decided, and not sent
+        world[0].Plan();  // decided, but not sent
         world.Submit(early, Gradient("a"));
         if (!coalesced) world.MarkUrgent(early, "a");
         world.Submit(0, Gradient("a"));  // sends the decision, too
@@ -176,8 +177,8 @@ TEST_P(ForgottenIdsTest, ReportThatCrossesTheDecisionIsUnderstood) {
   }
 }
 
-// One rank reports by an id that the others have forgotten, or by another one
-// of the name.
+// One rank reports by an id that the others have forgotten, or by another id of
+// the name.
 TEST_P(ForgottenIdsTest, MismatchWithAnIdNamesTheDifference) {
   for (const bool forgotten : {true, false}) {
     SimWorld world(GetParam(), Forgetting(1000));
@@ -204,7 +205,7 @@ TEST_P(ForgottenIdsTest, MismatchWithAnIdNamesTheDifference) {
   }
 }
 
-TEST_P(ForgottenIdsTest, RequestsThatTakeTurnsUnderOneNameTravelAsIds) {
+TEST_P(ForgottenIdsTest, AlternatingRequestsOfOneNameAreSentAsIds) {
   SimWorld world(GetParam(), Forgetting(1000));
   Traffic traffic(world);
   for (int round = 0; round < 5; ++round) {
@@ -225,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                       WorldShape{16, 4, 2}, WorldShape{64, 8, 4}),
     [](const auto& info) { return NameOf(info.param); });
 
-TEST(IdsOfANameTest, MoreRequestsThanOneNameGetsIdsForStayAnnounced) {
+TEST(IdsOfANameTest, RequestsBeyondTheIdsOfANameStayAnnounced) {
   SimWorld world({2}, SmallBatches());
   Traffic traffic(world);
   for (int round = 0; round < 6; ++round) {
@@ -234,11 +235,12 @@ TEST(IdsOfANameTest, MoreRequestsThanOneNameGetsIdsForStayAnnounced) {
       world.Run(Gradient("a", elements));
     }
   }
-  EXPECT_EQ(traffic.announced, 3 * 4) << "four have none of the sixteen ids";
+  EXPECT_EQ(traffic.announced, 3 * 4)
+      << "four requests have none of the sixteen ids";
   EXPECT_THAT(traffic.registered, IsEmpty());
 }
 
-TEST(IdsOfANameTest, RequestThatWasNotUsedForAWhileGivesItsIdUp) {
+TEST(IdsOfANameTest, UnusedRequestLosesItsId) {
   SimWorld world({2}, SmallBatches());
   Traffic traffic(world);
   for (int round = 0; round < 3; ++round) {
@@ -254,7 +256,7 @@ TEST(IdsOfANameTest, RequestThatWasNotUsedForAWhileGivesItsIdUp) {
   EXPECT_EQ(traffic.forgetting, 1);
 }
 
-TEST(IdsOfANameTest, WhatIsUsedOnceGetsNoId) {
+TEST(IdsOfANameTest, RequestThatIsUsedOnceGetsNoId) {
   SimWorld world({2}, SmallBatches());
   Traffic traffic(world);
   for (int i = 1; i < 100; ++i) {
@@ -264,7 +266,7 @@ TEST(IdsOfANameTest, WhatIsUsedOnceGetsNoId) {
   EXPECT_THAT(traffic.registered, IsEmpty());
 }
 
-TEST(IdsOfANameTest, WhatIsUsedOnceWhileARankHasJoinedGetsNoId) {
+TEST(IdsOfANameTest, RequestThatIsUsedOnceGetsNoIdWhileARankHasJoined) {
   SimWorld world({3}, SmallBatches());
   world.Join(2);
   world.Settle();
@@ -279,8 +281,8 @@ TEST(IdsOfANameTest, WhatIsUsedOnceWhileARankHasJoinedGetsNoId) {
   EXPECT_THAT(traffic.registered, IsEmpty());
 }
 
-// A rank that has not heard that the id is forgotten may still report by it.
-TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
+// A rank that does not know that the id is forgotten may still report by it.
+TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankKnowsThatItIsForgotten) {
   SimWorld world({3}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({0, 1});
   const auto in_set = [&](const std::string& name) {
@@ -295,7 +297,7 @@ TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
   for (int i = 0; i < 2; ++i) in_set("b");
   EXPECT_GT(traffic.forgetting, 0);
   EXPECT_THAT(traffic.registered, ElementsAre(1));
-  // By id: it has not heard of anything.
+  // This is sent by id: the rank does not know that it is forgotten.
   world.SubmitUrgently(2, Gradient("a"));
   world.Resume(2);
   for (const int rank : {0, 1}) world.SubmitUrgently(rank, Gradient("a"));
@@ -306,7 +308,7 @@ TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
   EXPECT_THAT(traffic.registered, ElementsAre(0));
 }
 
-TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAre) {
+TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAreUsedAgain) {
   SimWorld world({4}, SmallBatches());
   Traffic traffic(world);
   for (int round = 0; round < 10; ++round) {
@@ -318,8 +320,8 @@ TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAre) {
   EXPECT_THAT(traffic.registered, ElementsAre(0));
 }
 
-// The id of what a rank submitted last may stand for something else by now.
-TEST(IdsThatAreUsedAgainTest, StallTellsTheNameThatWasSubmittedLast) {
+// The id of a rank's last submission may stand for something else by now.
+TEST(IdsThatAreUsedAgainTest, StallNamesTheLastSubmission) {
   SimWorld world({3}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({0, 1});
   for (int i = 0; i < 3; ++i) world.Run(Gradient("mine"));
@@ -343,12 +345,12 @@ TEST(ReleasedNamesTest, ReleaseByOneRankReachesAllAndCostsNoReport) {
     EXPECT_EQ(world.bytes_sent, sent);
     traffic.Clear();
     world.Run(Gradient("b"));
-    EXPECT_EQ(traffic.forgetting, 6) << "once for each link";
-    // The others go on with it, as with a name that is new.
+    EXPECT_EQ(traffic.forgetting, 6) << "once per link";
+    // The others continue with it, as with a new name.
     traffic.Clear();
     for (int i = 0; i < 3; ++i) world.Run(Gradient("a"));
     EXPECT_THAT(traffic.registered, ElementsAre(0));
-    // When they release it one after the other, it is forgotten once.
+    // If they release it one after the other, it is forgotten once.
     traffic.Clear();
     for (int rank = 0; rank < 7; ++rank) world.Release(rank, "a");
     world.Run(Gradient("c"));

@@ -1,5 +1,5 @@
-// Who adds what to a gate, and leaves that wait, which are counted as here. How
-// ranks meet at gates besides is explored by model_check_test.
+// What ranks add to a gate, and waiting leaves, which count as arrived.
+// model_check_test explores how ranks meet at gates otherwise.
 #include "negotiation/protocol/gate.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class GateRank {
         gates(rank, tree_, membership_) {
     membership_.Add(kLeafAlone, {2});
   }
-  // What it tells `to`.
+  // The messages for `to`.
   std::vector<uint64_t> TakeTo(int to) {
     google::protobuf::RepeatedField<uint64_t> told;
     gates.TakeOutgoing(to, told);
@@ -47,7 +47,7 @@ class GateRank {
   Gates gates;
 };
 
-// From one rank to another, all that the one tells.
+// Delivers all messages from one rank to another.
 void Deliver(GateRank& from, int from_rank, GateRank& to, int to_rank) {
   for (const uint64_t gate : from.TakeTo(to_rank)) {
     EXPECT_TRUE(to.gates.OnMessage(from_rank, gate).ok());
@@ -67,8 +67,8 @@ class WaitingLeavesTest : public ::testing::Test {
   GateRank second_{2};
 };
 
-// Whoever refuses, and in whatever order the ranks come.
-TEST(GateFlagsTest, ARefusalIsKnownToAllWhoPass) {
+// Any rank refuses, and the ranks arrive in any order.
+TEST(GateFlagsTest, EveryRankThatPassesKnowsOfARefusal) {
   std::vector<int> order = {0, 1, 2};
   do {
     for (int refuser = 0; refuser < 3; ++refuser) {
@@ -91,7 +91,7 @@ TEST(GateFlagsTest, ARefusalIsKnownToAllWhoPass) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(WaitingLeavesTest, NobodyWaitsForThem) {
+TEST_F(WaitingLeavesTest, AreNotAwaited) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   OpenEverywhere(1);
@@ -100,10 +100,11 @@ TEST_F(WaitingLeavesTest, NobodyWaitsForThem) {
   Deliver(root_, 0, first_, 1);
   EXPECT_TRUE(first_.gates.Arrive(1, 0));
   EXPECT_THAT(first_.gates.Passed(1), Optional(Eq(0u)));
-  EXPECT_THAT(first_.TakeTo(0), IsEmpty());  // it need not tell
+  EXPECT_THAT(first_.TakeTo(0),
+              IsEmpty());  // it does not have to send anything
 }
 
-TEST_F(WaitingLeavesTest, AreWaitedForAgainAfterOneBatch) {
+TEST_F(WaitingLeavesTest, AreAwaitedAgainAfterOneBucket) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   OpenEverywhere(1);
@@ -112,7 +113,7 @@ TEST_F(WaitingLeavesTest, AreWaitedForAgainAfterOneBatch) {
   EXPECT_EQ(root_.gates.Passed(2), std::nullopt);
 }
 
-TEST_F(WaitingLeavesTest, AreWaitedForWhereTheyReportedSomethingSince) {
+TEST_F(WaitingLeavesTest, AreAwaitedIfTheyReportedSomethingSince) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   root_.gates.OnReport(2, std::nullopt);
@@ -121,8 +122,8 @@ TEST_F(WaitingLeavesTest, AreWaitedForWhereTheyReportedSomethingSince) {
   EXPECT_THAT(root_.gates.Missing(1), ::testing::ElementsAre(2));
 }
 
-// What concerns a leaf alone may keep it, too.
-TEST_F(WaitingLeavesTest, AreWaitedForWhereTheyHaveSomethingElseToDoBefore) {
+// A decision that concerns only a leaf may keep it busy, too.
+TEST_F(WaitingLeavesTest, AreAwaitedIfTheyHaveAnEarlierDecision) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   OpenEverywhere(1, kLeafAlone);
@@ -131,7 +132,7 @@ TEST_F(WaitingLeavesTest, AreWaitedForWhereTheyHaveSomethingElseToDoBefore) {
   EXPECT_THAT(root_.gates.Missing(2), ::testing::ElementsAre(2));
 }
 
-TEST_F(WaitingLeavesTest, AreWaitedForWhereNobodyIsToCountOnThem) {
+TEST_F(WaitingLeavesTest, AreAwaitedIfTheGateDoesNotCountThem) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   OpenEverywhere(1, kWorld, /*counts_on_waiting=*/false);
@@ -139,7 +140,7 @@ TEST_F(WaitingLeavesTest, AreWaitedForWhereNobodyIsToCountOnThem) {
   EXPECT_EQ(root_.gates.Passed(1), std::nullopt);
 }
 
-TEST_F(WaitingLeavesTest, WhatTheyTellBeforeTheyHearOfItIsIgnored) {
+TEST_F(WaitingLeavesTest, MessagesBeforeTheyKnowAreIgnored) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   OpenEverywhere(1);
@@ -152,7 +153,7 @@ TEST_F(WaitingLeavesTest, WhatTheyTellBeforeTheyHearOfItIsIgnored) {
   Deliver(second_, 2, root_, 0);
 }
 
-TEST_F(WaitingLeavesTest, CannotRefuseAfterwards) {
+TEST_F(WaitingLeavesTest, CannotRefuseAfterBeingCounted) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   OpenEverywhere(1);
@@ -161,7 +162,7 @@ TEST_F(WaitingLeavesTest, CannotRefuseAfterwards) {
   EXPECT_FALSE(first_.gates.Arrive(1, kGateError));
 }
 
-TEST_F(WaitingLeavesTest, StillComeWhereTheWorldIsGivenUpMeanwhile) {
+TEST_F(WaitingLeavesTest, StillArriveIfTheWorldIsAbandonedMeanwhile) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
   OpenEverywhere(1);

@@ -1,4 +1,5 @@
-// Ranks hold their reports back until they are worth a batch or somebody waits.
+// Ranks hold their reports back until they are worth a bucket or a thread
+// waits.
 #include <random>
 #include <string>
 #include <utility>
@@ -23,7 +24,7 @@ using ::testing::SizeIs;
 
 class HeldReportsTest : public ::testing::TestWithParam<WorldShape> {
  protected:
-  // The names have ids from then on.
+  // After this, the names have ids.
   static void Register(SimWorld& world, const std::vector<Request>& requests) {
     for (int i = 0; i < 3; ++i) {
       for (const Request& request : requests) world.Run(request);
@@ -31,7 +32,7 @@ class HeldReportsTest : public ::testing::TestWithParam<WorldShape> {
   }
 };
 
-TEST_P(HeldReportsTest, NothingIsSentUntilSomebodyWaitsWhoeverThatIs) {
+TEST_P(HeldReportsTest, NothingIsSentUntilAnyRankWaits) {
   SimWorld world(GetParam(), SmallBatches());
   Register(world, {Gradient("a")});
   for (int waiting = 0; waiting < world.size(); ++waiting) {
@@ -49,7 +50,7 @@ TEST_P(HeldReportsTest, NothingIsSentUntilSomebodyWaitsWhoeverThatIs) {
   }
 }
 
-TEST_P(HeldReportsTest, WhoeverSubmitsLateIsAskedBefore) {
+TEST_P(HeldReportsTest, LateRankIsAskedBeforeItSubmits) {
   SimWorld world(GetParam(), SmallBatches());
   Register(world, {Gradient("a")});
   for (int late = 0; late < world.size(); ++late) {
@@ -65,7 +66,7 @@ TEST_P(HeldReportsTest, WhoeverSubmitsLateIsAskedBefore) {
   }
 }
 
-TEST_P(HeldReportsTest, WhatIsWorthABatchIsReportedWithoutAnybodyWaiting) {
+TEST_P(HeldReportsTest, ReportsWorthABucketAreSentWithoutAWaiter) {
   const std::vector<Request> halves = {Gradient("a", 128), Gradient("b", 128)};
   SimWorld world(GetParam(), SmallBatches());
   Register(world, halves);
@@ -80,7 +81,7 @@ TEST_P(HeldReportsTest, WhatIsWorthABatchIsReportedWithoutAnybodyWaiting) {
   }
 }
 
-TEST_P(HeldReportsTest, SomebodyMayStillWaitAfterADecision) {
+TEST_P(HeldReportsTest, RankMayStillWaitAfterADecision) {
   SimWorld world(GetParam(), SmallBatches());
   Register(world, {Gradient("a"), Gradient("b")});
   const int last = world.size() - 1;
@@ -96,7 +97,7 @@ TEST_P(HeldReportsTest, SomebodyMayStillWaitAfterADecision) {
   EXPECT_FALSE(world.IsPending(0, "b"));
 }
 
-TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
+TEST_P(HeldReportsTest, ContainTheTimeOfTheSubmissionNotOfTheQuestion) {
   SimWorld world(GetParam(), SmallBatches());
   Register(world, {Gradient("a")});
   for (const absl::Duration late :
@@ -106,7 +107,7 @@ TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
         if (rank != last) world.Submit(rank, Gradient("a"));
       }
       world.Advance(late);
-      world.Settle();  // ranks tell that it takes long
+      world.Settle();  // ranks report that it takes long
       world.Submit(last, Gradient("a"));
       world.Advance(absl::Milliseconds(100));
       world.MarkUrgent(0, "a");
@@ -115,7 +116,7 @@ TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
       EXPECT_THAT(done.last_ranks, ElementsAre(last));
       ASSERT_THAT(done.lateness_us, SizeIs(1));
       const int64_t late_us = absl::ToInt64Microseconds(late);
-      // Of ranks below one another only the last one's time travels.
+      // Of the ranks below one another, only the last one's time is sent.
       EXPECT_LE(done.lateness_us.front(), late_us + 200);
       if (GetParam().ranks == 2) {
         EXPECT_NEAR(done.lateness_us.front(), late_us, 200);
@@ -124,7 +125,7 @@ TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
   }
 }
 
-TEST_P(HeldReportsTest, NobodyWaitsForWhatARemovedSetHasTakenAlong) {
+TEST_P(HeldReportsTest, OperationsOfARemovedSetAreNotAwaited) {
   SimWorld world(GetParam(), SmallBatches());
   const int last = world.size() - 1;
   const ProcessSetId set = world.AddProcessSet({0, last});
@@ -139,9 +140,9 @@ TEST_P(HeldReportsTest, NobodyWaitsForWhatARemovedSetHasTakenAlong) {
   }
 }
 
-// Sets with ranks outside that pass reports on, tensors without gradients,
-// ranks that join: whatever one rank waits for is done in the end.
-TEST_P(HeldReportsTest, WhateverSomebodyWaitsForIsDone) {
+// With sets that ranks outside relay for, absent gradients, and ranks that
+// join, an operation that a rank waits for is always done in the end.
+TEST_P(HeldReportsTest, AwaitedOperationsAreAlwaysDone) {
   for (uint32_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -172,7 +173,7 @@ TEST_P(HeldReportsTest, WhateverSomebodyWaitsForIsDone) {
       }
       world.RunShuffled(std::move(all), random);
     }
-    // All but one join; what it waits for is done without them.
+    // All ranks but one join; what it waits for is done without them.
     const int alone = static_cast<int>(random() % size);
     for (int rank = 0; rank < size; ++rank) {
       if (rank != alone) world.Join(rank);

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(IdPoolTest, RequestIsUsedAgainIfNotTooManyOthersCameBetween) {
+TEST(IdPoolTest, RequestCountsAsUsedAgainAfterFewOthers) {
   IdPool pool(4);
   for (uint64_t i = 0; i < 100; ++i) {
     EXPECT_FALSE(pool.IsUsedAgain(i)) << "used once";
@@ -22,12 +22,12 @@ TEST(IdPoolTest, RequestIsUsedAgainIfNotTooManyOthersCameBetween) {
   EXPECT_TRUE(pool.IsUsedAgain(10));
 }
 
-TEST(IdPoolTest, IdsThatWereNotUsedForAWhileAreForgotten) {
+TEST(IdPoolTest, UnusedIdsAreForgotten) {
   IdPool pool(16);
   const uint32_t idle = pool.Take();
   const uint32_t used = pool.Take();
   std::vector<uint32_t> forgotten;
-  int uses = 1;  // after that of `idle`
+  int uses = 1;  // after the use of `idle`
   for (; forgotten.empty() && uses < 100; ++uses) {
     pool.OnUse(used);
     forgotten = pool.TakeForgotten();
@@ -37,19 +37,19 @@ TEST(IdPoolTest, IdsThatWereNotUsedForAWhileAreForgotten) {
   EXPECT_LE(uses, 16 + 16 / 8 + 1);
 }
 
-TEST(IdPoolTest, FreeIdsAreGivenOutAgainTheLowestFirst) {
+TEST(IdPoolTest, LowestFreeIdIsGivenOutFirst) {
   IdPool pool(1000);
   for (uint32_t id = 0; id < 4; ++id) EXPECT_EQ(pool.Take(), id);
   for (const uint32_t id : {2, 0, 3, 0}) pool.Release(id);
   EXPECT_THAT(pool.TakeForgotten(), ElementsAre(0, 2, 3));
   EXPECT_THAT(pool.TakeForgotten(), IsEmpty());
-  EXPECT_EQ(pool.Take(), 4) << "somebody may still use the others";
+  EXPECT_EQ(pool.Take(), 4) << "other ranks may still use the others";
   pool.Return({3, 0, 2});
   EXPECT_EQ(pool.Take(), 0);
   EXPECT_EQ(pool.Take(), 2);
 }
 
-TEST(IdPoolTest, IdThatIsForgottenInAnotherWayIsNotForgottenTwice) {
+TEST(IdPoolTest, IdIsNotForgottenTwice) {
   IdPool pool(1000);
   const uint32_t id = pool.Take();
   pool.Release(id);
@@ -57,7 +57,7 @@ TEST(IdPoolTest, IdThatIsForgottenInAnotherWayIsNotForgottenTwice) {
   EXPECT_THAT(pool.TakeForgotten(), IsEmpty());
 }
 
-// However many are used, and as often as once or twice each.
+// This holds for any number of requests, used once or twice each.
 TEST(IdPoolTest, NumberOfIdsIsBounded) {
   for (const uint64_t uses : {1, 2, 3}) {
     IdPool pool(64);

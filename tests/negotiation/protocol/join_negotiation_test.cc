@@ -1,4 +1,4 @@
-// Joining in the negotiation: who is waited for, who takes part with nothing.
+// Joining in the negotiation: ranks that are awaited, and ranks without data.
 #include <random>
 #include <string>
 #include <vector>
@@ -25,7 +25,8 @@ TEST(JoinTest, JoinedRankTakesPartWithoutSubmitting) {
     SimWorld world({5}, SmallBatches());
     world.Join(joined);
     world.Settle();
-    // New names, which the joined rank has never seen, and known ones.
+    // These are new names, which the joined rank has never seen, and known
+    // ones.
     for (int step = 0; step < 3; ++step) {
       for (int rank = 0; rank < 5; ++rank) {
         if (rank != joined) world.SubmitUrgently(rank, Gradient("x"));
@@ -40,7 +41,7 @@ TEST(JoinTest, JoinedRankTakesPartWithoutSubmitting) {
   }
 }
 
-TEST(JoinTest, WhatWaitsForARankBecomesReadyWhenItJoins) {
+TEST(JoinTest, PendingOperationsBecomeReadyWhenTheirLastRankJoins) {
   SimWorld world({4}, SmallBatches());
   for (const int rank : {0, 1, 3}) world.SubmitUrgently(rank, Gradient("x"));
   world.Settle();
@@ -68,7 +69,7 @@ TEST(JoinTest, OwnPendingOperationsComeBeforeTheJoin) {
   EXPECT_EQ(world.done(1)[1].participants, 1);
 }
 
-TEST(JoinTest, OwnSmallOperationsThatNobodyWaitsForDoNotHoldUpTheJoin) {
+TEST(JoinTest, OwnSmallOperationsDoNotDelayTheJoin) {
   for (const int size : {1, 3}) {
     SimWorld world({size}, SmallBatches());
     world.SubmitEverywhere(Gradient("small"));
@@ -83,9 +84,9 @@ TEST(JoinTest, OwnSmallOperationsThatNobodyWaitsForDoNotHoldUpTheJoin) {
   }
 }
 
-// A relay hears of a join and of what becomes ready by it in one message, and
-// tells of both in one.
-TEST(JoinTest, JoinBelowARelayIsKnownBeforeWhatItMadeReady) {
+// A relay gets the news of a join, and of what becomes ready by it, in one
+// message; it sends both in one message, too.
+TEST(JoinTest, JoinBelowARelayIsHandledBeforeWhatItMadeReady) {
   SimWorld world({7}, SmallBatches());
   world.Join(6);
   Request request = Gradient("all to all");
@@ -98,7 +99,7 @@ TEST(JoinTest, JoinBelowARelayIsKnownBeforeWhatItMadeReady) {
   }
 }
 
-TEST(JoinTest, EveryRankLearnsTheLastToJoinAndGoesOn) {
+TEST(JoinTest, EveryRankLearnsTheLastToJoinAndContinues) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     const int size = 1 + static_cast<int>(seed % 7);
@@ -121,7 +122,7 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndGoesOn) {
         EXPECT_EQ(done.last_joined, last);
         EXPECT_FALSE(world.IsPending(rank, "join"));
       }
-      // Afterwards everybody is waited for again.
+      // Afterwards all ranks are awaited again.
       for (int rank = 0; rank < size; ++rank) {
         if (rank != last) world.SubmitUrgently(rank, Gradient("together"));
       }
@@ -136,7 +137,7 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndGoesOn) {
   }
 }
 
-TEST(JoinTest, OperationsThatNeedEverybodyFailWhileRanksHaveJoined) {
+TEST(JoinTest, OperationsThatNeedAllRanksFailWhileRanksHaveJoined) {
   SimWorld world({3}, SmallBatches());
   world.Join(1);
   world.Settle();

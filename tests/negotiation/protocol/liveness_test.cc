@@ -28,7 +28,7 @@ Negotiator::Options WithTimeout(absl::Duration timeout) {
 
 class HeartbeatTest : public ::testing::Test {
  protected:
-  // In the tree of seven: 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6.
+  // The tree of seven ranks: 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6.
   SimWorld world_{{7}, WithTimeout(absl::Seconds(30))};
   int messages_ = 0;
 
@@ -50,7 +50,7 @@ class HeartbeatTest : public ::testing::Test {
   }
 };
 
-TEST_F(HeartbeatTest, NothingIsSentWhileNobodyWaits) {
+TEST_F(HeartbeatTest, NothingIsSentWhileNoRankWaits) {
   CountMessages();
   Pass(absl::Seconds(100));
   EXPECT_EQ(messages_, 0);
@@ -61,7 +61,7 @@ TEST_F(HeartbeatTest, NothingIsSentWhileNobodyWaits) {
   EXPECT_EQ(messages_, 0);
 }
 
-TEST_F(HeartbeatTest, PingsDieOutOnceNobodyWaitsAnyMore) {
+TEST_F(HeartbeatTest, PingsEndOnceNoRankWaits) {
   world_.Submit(3, Gradient("x"));
   Pass(absl::Seconds(20));
   for (const int rank : {0, 1, 2, 4, 5, 6}) world_.Submit(rank, Gradient("x"));
@@ -74,7 +74,7 @@ TEST_F(HeartbeatTest, PingsDieOutOnceNobodyWaitsAnyMore) {
   EXPECT_EQ(messages_, 0);
 }
 
-TEST_F(HeartbeatTest, RanksThatAnswerAreWaitedForForever) {
+TEST_F(HeartbeatTest, RanksThatAnswerAreAwaitedForever) {
   world_.Submit(3, Gradient("x"));
   world_.Settle();
   CountMessages();
@@ -82,12 +82,12 @@ TEST_F(HeartbeatTest, RanksThatAnswerAreWaitedForForever) {
   for (int rank = 0; rank < 7; ++rank) {
     EXPECT_THAT(world_.done(rank), IsEmpty());
   }
-  // At most one ping and one answer per link and interval.
+  // There is at most one ping and one answer per link and interval.
   EXPECT_GT(messages_, 6 * 200);
   EXPECT_LE(messages_, 6 * 2 * 600 + 100);
 }
 
-TEST_F(HeartbeatTest, MessagesOfEveryDayCountAsSignsOfLife) {
+TEST_F(HeartbeatTest, OrdinaryMessagesAreSignsOfLife) {
   bool pinged = false;
   world_.on_send = [&](const std::string& bytes) {
     wire::Message message;
@@ -115,7 +115,7 @@ TEST_F(HeartbeatTest, StoppedLeafBreaksTheWorldOnEveryOtherRank) {
   }
 }
 
-TEST_F(HeartbeatTest, RanksBelowAStoppedOneGiveUpByThemselves) {
+TEST_F(HeartbeatTest, RanksBelowAStoppedOneEndTheWorldThemselves) {
   world_.SubmitEverywhere(Gradient("y"));
   world_.Stop(1);
   Pass(absl::Seconds(40));
@@ -126,7 +126,7 @@ TEST_F(HeartbeatTest, RanksBelowAStoppedOneGiveUpByThemselves) {
   ExpectBroken(6, "rank 1 (host1)", "rank 0 (host0)");
 }
 
-TEST_F(HeartbeatTest, WhatAParentSaysOnceItIsGivenUpIsIgnored) {
+TEST_F(HeartbeatTest, MessagesOfALostParentAreIgnored) {
   world_.Submit(3, Gradient("x"));
   world_.Stop(1);
   Pass(absl::Seconds(40));
@@ -137,7 +137,7 @@ TEST_F(HeartbeatTest, WhatAParentSaysOnceItIsGivenUpIsIgnored) {
   EXPECT_FALSE(world_[3].NextDecision().has_value());
 }
 
-TEST_F(HeartbeatTest, StoppedRootIsNoticedByRanksFarBelow) {
+TEST_F(HeartbeatTest, StoppedRootIsDetectedByRanksFarBelow) {
   world_.Submit(5, Gradient("x"));
   world_.Stop(0);
   Pass(absl::Seconds(45));
@@ -145,7 +145,7 @@ TEST_F(HeartbeatTest, StoppedRootIsNoticedByRanksFarBelow) {
   ExpectBroken(6, "rank 0 (host0)", "rank 2 (host2)");
 }
 
-TEST(HeartbeatInABatchTest, StoppedRankIsNoticedByOneThatIsInsideABatch) {
+TEST(HeartbeatInABatchTest, StoppedRankIsDetectedByARankInsideABucket) {
   SimWorld world({2}, WithTimeout(absl::Seconds(30)));
   world.SubmitEverywhere(Gradient("x"));
   world.MarkUrgent(0, "x");
@@ -159,17 +159,17 @@ TEST(HeartbeatInABatchTest, StoppedRankIsNoticedByOneThatIsInsideABatch) {
   EXPECT_THAT(*world[0].abort_reason(), HasSubstr("rank 1 (host1)"));
 }
 
-TEST_F(HeartbeatTest, TimeInWhichThisRankDidNotLookDoesNotCount) {
+TEST_F(HeartbeatTest, TimeWithoutReadingMessagesDoesNotCount) {
   world_.Submit(0, Gradient("x"));
   world_.Advance(absl::Seconds(1));
-  world_.Advance(absl::Seconds(1));  // everyone is asked, and does not answer
+  world_.Advance(absl::Seconds(1));  // all ranks are pinged and do not answer
   for (int i = 0; i < 10; ++i) world_.Advance(absl::Seconds(60));
   world_.Settle();
   EXPECT_THAT(world_.done(0), IsEmpty());
   EXPECT_TRUE(world_.IsPending(0, "x"));
 }
 
-TEST(HeartbeatOffTest, WithoutTimeoutNobodyIsAsked) {
+TEST(HeartbeatOffTest, NoRankIsPingedWithoutATimeout) {
   SimWorld world({3}, WithTimeout(absl::InfiniteDuration()));
   world.Submit(0, Gradient("x"));
   world.Stop(1);
@@ -209,7 +209,7 @@ TEST(HeartbeatOfTwoTest, EachIsLostOncePerTimeout) {
       lost.push_back(found->rank);
       seconds.push_back(second);
       EXPECT_EQ(found->silent, absl::Seconds(second));
-      // The other one is told at once.
+      // The other one is reported immediately.
       EXPECT_EQ(*heartbeat.next_deadline_ns(),
                 (second + again) * 1'000'000'000);
     }
@@ -218,7 +218,7 @@ TEST(HeartbeatOfTwoTest, EachIsLostOncePerTimeout) {
   EXPECT_THAT(seconds, ::testing::ElementsAre(4, 4, 7, 7));
 }
 
-TEST(HeartbeatOfOneTest, AnswerIsSpokenOnlyWhereNothingElseIs) {
+TEST(HeartbeatOfOneTest, PongIsSentOnlyIfNothingElseIs) {
   Heartbeat heartbeat({}, {7});
   heartbeat.OnMessage(7, /*is_ping=*/true, 1);
   EXPECT_FALSE(heartbeat.Take(7, /*sends=*/true).pong);
@@ -228,14 +228,15 @@ TEST(HeartbeatOfOneTest, AnswerIsSpokenOnlyWhereNothingElseIs) {
   EXPECT_FALSE(heartbeat.Take(7, /*sends=*/false).pong);
 }
 
-TEST(PhaseRulesTest, StandInTheOrderOfThePhases) {
+TEST(PhaseRulesTest, AreInTheOrderOfThePhases) {
   for (const PhaseRule& rule : kPhaseRules) {
     EXPECT_EQ(&RuleOf(rule.phase), &rule);
   }
 }
 
-// Whoever computes is left in peace; and who waits for others is never to blame
-// itself, however long that takes: at a gate, others may be in a long batch.
+// A computing rank is not watched. Waiting for others is not an error of the
+// waiting rank, however long it takes: at a gate, others may be in a long
+// reduction.
 TEST(PhaseRulesTest, OnlyACallOfTheDataPlaneMustReturn) {
   for (const PhaseRule& rule : kPhaseRules) {
     EXPECT_EQ(rule.must_return, rule.phase == Phase::kInDataPlane);
@@ -250,8 +251,8 @@ Negotiator::Options WarnsAfter(absl::Duration warning) {
   return options;
 }
 
-// Rank 1 is inside a batch of another set that takes its time.
-TEST(LateAtGateTest, IsToldWithTheRanksThatAreMissing) {
+// Rank 1 is inside a long bucket of another set.
+TEST(LateAtGateTest, WarningNamesTheMissingRanks) {
   SimWorld world({3}, WarnsAfter(absl::Seconds(60)));
   const ProcessSetId pair = world.AddProcessSet({0, 1});
   for (const int rank : {0, 1}) world.Submit(rank, Gradient("long", 16, pair));
@@ -272,7 +273,7 @@ TEST(LateAtGateTest, IsToldWithTheRanksThatAreMissing) {
                         HasSubstr("'x'"), HasSubstr("rank 1 (host1)")),
                   AllOf(HasSubstr("rank 2 (host2) has waited 1m"),
                         HasSubstr("rank 0 (host0) or ranks above it"))));
-  // The batch ends, and so does the wait; nobody was given up.
+  // The bucket ends, and so does the wait; the world has not ended.
   world.Finish(1);
   world.Settle();
   for (int rank = 0; rank < 3; ++rank) {
@@ -281,7 +282,7 @@ TEST(LateAtGateTest, IsToldWithTheRanksThatAreMissing) {
   }
 }
 
-TEST(LateAtGateTest, IsNotToldOfGatesThatFollowOneAnother) {
+TEST(LateAtGateTest, ConsecutiveGatesAreNotLate) {
   SimWorld world({2}, WarnsAfter(absl::Seconds(60)));
   for (int step = 0; step < 10; ++step) {
     world.SubmitEverywhere(Gradient("x"));
@@ -291,8 +292,9 @@ TEST(LateAtGateTest, IsNotToldOfGatesThatFollowOneAnother) {
   EXPECT_THAT(world.warnings, IsEmpty());
 }
 
-// Rank 1 has left, as by an exception, but does not call shutdown().
-TEST(LateAtGateTest, EndsTheWorldWhereItIsTheLastGateAndThatIsAskedFor) {
+// Rank 1 has left, for example because of an exception, but does not call
+// shutdown().
+TEST(LateAtGateTest, LastGateEndsTheWorldIfConfigured) {
   for (const bool fatal : {false, true}) {
     Negotiator::Options options = WarnsAfter(absl::Seconds(60));
     if (fatal) options.stall_failure = absl::Seconds(90);
@@ -314,7 +316,7 @@ TEST(LateAtGateTest, EndsTheWorldWhereItIsTheLastGateAndThatIsAskedFor) {
                       HasSubstr("rank 1 (host1)"),
                       HasSubstr("have not called hvdlite::shutdown()")));
     EXPECT_EQ(world[0].abort_reason().has_value(), fatal);
-    // And what is due next lies ahead.
+    // The next deadline is in the future.
     if (!fatal) {
       EXPECT_GT(world[0].next_deadline_ns(), world.now_ns());
     }

@@ -1,7 +1,7 @@
-// All orders in which messages, submissions, calls of the data plane and one
-// fault can follow one another, within a bound, on the real Negotiator with its
-// gates and its watch over the others: nobody waits for ever, nobody does
-// something else than the others, everybody ends.
+// Explores all orders of messages, submissions, calls of the data plane and one
+// fault, within a bound. It runs the real Negotiator with its gates and its
+// watch over the other ranks. No rank may wait for ever, all ranks must do the
+// same, and all must end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,11 +28,11 @@ Request Sum(const std::string& name, ProcessSetId process_set,
   return hvdlite::testing::Gradient(name, elements, process_set);
 }
 
-// Longer than a ring.
+// This is longer than a ring.
 const std::string kLong(300, 'z');
 
-// Ranks 0 and 1 on one host, 2 on another; two sets that overlap in rank 1, to
-// one of which rank 0 relays; and an operation of all, whose messages do not
+// Ranks 0 and 1 are on one host, 2 on another. Two sets overlap in rank 1; rank
+// 0 relays for one of them. The messages of an operation of all ranks do not
 // fit the rings.
 Scenario ThreeRanks() {
   return {.host_of_rank = {0, 0, 1},
@@ -42,11 +42,11 @@ Scenario ThreeRanks() {
                        {Sum(kLong, 0), Sum("b", 2)}}};
 }
 
-// A chain, 0 - 1 - 2 - 3, in which each of two sets relays through the other;
-// in one of them, a batch follows another.
+// A chain 0 - 1 - 2 - 3, in which each of two sets relays through the other; in
+// one of them, one bucket follows another.
 Scenario Chain() {
   Request then = Sum("then", 2);
-  then.prescale_factor = 2;  // not in one batch with what is before it
+  then.prescale_factor = 2;  // not in one bucket with the previous one
   return {.host_of_rank = {0, 0, 0, 0},
           .tree_arity = 1,
           .process_sets = {{0, 2}, {1, 3}},
@@ -56,8 +56,8 @@ Scenario Chain() {
                        {Sum("b", 2), then}}};
 }
 
-// The same chain, in which the relays have a batch of their own before those in
-// which each relays for the other.
+// The same chain, but the relays first have a bucket of their own, and then
+// those in which each relays for the other.
 Scenario ChainWhoseRelaysMeetFirst() {
   return {.host_of_rank = {0, 0, 0, 0},
           .tree_arity = 1,
@@ -68,8 +68,8 @@ Scenario ChainWhoseRelaysMeetFirst() {
                        {Sum("b", 2)}}};
 }
 
-// A longer chain: the relays of two batches, one behind another, have a batch
-// of their own after them.
+// A longer chain: the relays of two consecutive buckets have a bucket of their
+// own afterwards.
 Scenario ChainWhoseRelaysMeetLast() {
   Request then = Sum("then", 1);
   then.prescale_factor = 2;
@@ -84,8 +84,8 @@ Scenario ChainWhoseRelaysMeetLast() {
                        {Sum("a", 1), then}}};
 }
 
-// Everybody agrees on a failure whose text does not fit the ring, and goes on
-// to make a process set, which blocks.
+// All ranks agree on a failure whose text does not fit the ring. Then they make
+// a process set, which blocks.
 Scenario LongFailure() {
   return {.host_of_rank = {0, 0},
           .programs = {{Sum(kLong, 0, 1), AddSet({0, 1})},
@@ -97,7 +97,7 @@ Scenario LongFailure() {
 Scenario IdsThatAreForgotten() {
   const auto scaled = [](const std::string& name, double by) {
     Request request = Sum(name, 0);
-    request.prescale_factor = by;  // not in one batch with the others
+    request.prescale_factor = by;  // not in one bucket with the others
     return request;
   };
   const Request a = Sum("a", 0), b = scaled("b", 2), c = scaled("c", 3);
@@ -121,8 +121,8 @@ void ExpectNothingFoundAroundUsualOrder(
             << " states\n";
 }
 
-// Around either usual order, in one of which leaves do not say that they wait;
-// under a sanitizer, around one.
+// Explores both usual orders; in one of them, leaves do not report that they
+// wait. Under a sanitizer it explores one.
 void ExpectNothingFound(Scenario options, int deviations,
                         std::optional<Action> fault = std::nullopt) {
   ExpectNothingFoundAroundUsualOrder(options, deviations, fault);
@@ -136,7 +136,7 @@ TEST(ModelCheckTest, OverlappingSetsAndLongMessagesNeverDeadlock) {
   ExpectNothingFound(ThreeRanks(), 3);
 }
 
-TEST(ModelCheckTest, LeavesThatAreNotCountedOnNeverDeadlock) {
+TEST(ModelCheckTest, UncountedLeavesNeverDeadlock) {
   Scenario options = ThreeRanks();
   options.leaves_wait = false;
   ExpectNothingFoundAroundUsualOrder(options, 3);
@@ -146,11 +146,11 @@ TEST(ModelCheckTest, SetsThatRelayForOneAnotherNeverDeadlock) {
   ExpectNothingFound(Chain(), 3);
 }
 
-// Finds it if relays stay out of later calls only once they have heard
-// something to relay: 3 begins to block having heard nothing of the gate of
-// "then", and waits for 2, which has heard of it by then, and waits for 4's
-// arrival, which 3 is to relay.
-TEST(ModelCheckTest, RelaysThatHaveHeardNothingYetNeverDeadlock) {
+// This finds a deadlock if relays stay out of later calls only once they have
+// received something to relay. Rank 3 blocks before it has received anything
+// about the gate of "then", and waits for 2. Rank 2 knows of that gate, and
+// waits for the arrival of 4, which 3 has to relay.
+TEST(ModelCheckTest, RelaysWithoutNewsNeverDeadlock) {
   ExpectNothingFoundAroundUsualOrder(ChainWhoseRelaysMeetLast(), 3);
 }
 
@@ -158,14 +158,14 @@ TEST(ModelCheckTest, MakingASetAfterALongMessageNeverDeadlocks) {
   ExpectNothingFound(LongFailure(), 5);
 }
 
-TEST(ModelCheckTest, IdsThatAreForgottenWhileRanksReportThemDoNoHarm) {
+TEST(ModelCheckTest, IdsForgottenWhileRanksReportThemDoNoHarm) {
   ExpectNothingFound(IdsThatAreForgotten(), 3);
 }
 
 class ModelCheckFaultTest
     : public ::testing::TestWithParam<std::tuple<Action::Kind, int>> {};
 
-TEST_P(ModelCheckFaultTest, EverybodyElseEnds) {
+TEST_P(ModelCheckFaultTest, AllOtherRanksEnd) {
   const auto [kind, rank] = GetParam();
   ExpectNothingFound(ThreeRanks(), 1, Action{kind, rank});
 }
@@ -175,9 +175,10 @@ INSTANTIATE_TEST_SUITE_P(Faults, ModelCheckFaultTest,
                                                               Action::kStop),
                                             ::testing::Values(0, 1, 2)));
 
-// That the search finds a deadlock if there is one: rank 0 comes to the gate of
-// the second batch last, and tells so behind a text that does not fit the ring.
-TEST(ModelCheckTest, NewsOfAGateThatStayWithABlockedRankAreFound) {
+// The search must find a deadlock if there is one: rank 0 enters the gate of
+// the second bucket last, and sends this behind a text that does not fit the
+// ring.
+TEST(ModelCheckTest, FindsGateNewsThatABlockedRankHolds) {
   const Scenario options = {
 
       .host_of_rank = {0, 0},
@@ -191,10 +192,10 @@ TEST(ModelCheckTest, NewsOfAGateThatStayWithABlockedRankAreFound) {
 }
 
 // The same for ranks that block although they have something left to relay.
-// Ranks 1 and 2 come back from the batch of their own. 2 begins that with 0,
-// whose arrival it knows of, and 1 that with 3; then 1 has not relayed that 2
-// is there, nor 2 that 1 is.
-TEST(ModelCheckTest, RelaysThatBlockBeforeTheyRelayAreFound) {
+// Ranks 1 and 2 leave their own bucket. Rank 2 starts the next one with 0,
+// whose arrival it knows of, and 1 starts one with 3. Then 1 has not relayed
+// that 2 has arrived, and 2 has not relayed that 1 has.
+TEST(ModelCheckTest, FindsRelaysThatBlockBeforeTheyRelay) {
   const Scenario options = ChainWhoseRelaysMeetFirst();
   ExpectNothingFound(options, 3);
   Scenario broken = options;

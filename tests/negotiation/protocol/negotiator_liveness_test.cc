@@ -1,5 +1,5 @@
-// Operations that wait for ranks, ranks that do not answer, ranks that cannot
-// go on.
+// Operations that wait for ranks, ranks that do not answer, and ranks that
+// cannot continue.
 #include <random>
 #include <string>
 #include <vector>
@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// What warnings say is explained_hang_test's.
-TEST(NegotiatorLivenessTest, StallIsWarnedOfOncePerOperationAndDoesNoHarm) {
+// explained_hang_test checks the texts of warnings.
+TEST(NegotiatorLivenessTest, StallCausesOneWarningPerOperation) {
   SimWorld world({6, 2}, SmallBatches());
   world.Submit(4, Gradient("other"));
   world.Settle();
@@ -34,14 +34,14 @@ TEST(NegotiatorLivenessTest, StallIsWarnedOfOncePerOperationAndDoesNoHarm) {
   EXPECT_THAT(world.warnings, IsEmpty());
   world.AdvanceBySteps(absl::Seconds(32), absl::Seconds(16));
   EXPECT_THAT(world.warnings, SizeIs(2)) << "'x' and 'other'";
-  // The ranks may still come.
+  // The ranks may still submit.
   for (const int rank : {3, 4}) world.Submit(rank, Gradient("x"));
   world.MarkUrgent(0, "x");
   world.Settle();
   EXPECT_FALSE(world.IsPending(0, "x"));
 }
 
-TEST(NegotiatorLivenessTest, WhatWaitsForOthersIsNotCountedAsWaitingForThese) {
+TEST(NegotiatorLivenessTest, OperationsThatWaitForOtherRanksAreNotCounted) {
   SimWorld world({2}, SmallBatches());
   world.Submit(0, Gradient("x"));
   for (int i = 0; i < 3; ++i) {
@@ -54,7 +54,7 @@ TEST(NegotiatorLivenessTest, WhatWaitsForOthersIsNotCountedAsWaitingForThese) {
               ::testing::Each(::testing::Not(HasSubstr(" more "))));
 }
 
-TEST(NegotiatorLivenessTest, StoppedRankIsSaidNotToAnswer) {
+TEST(NegotiatorLivenessTest, WarningSaysThatAStoppedRankDoesNotAnswer) {
   SimWorld world({7}, SmallBatches());
   for (int rank = 0; rank < 7; ++rank) {
     if (rank != 1) world.Submit(rank, Gradient("x"));
@@ -80,7 +80,7 @@ TEST(NegotiatorLivenessTest, ManyMissingRanksAreNamedAsRuns) {
   }
 }
 
-TEST(NegotiatorLivenessTest, ScatteredMissingRanksAreCountedBeyondTheLowest) {
+TEST(NegotiatorLivenessTest, OnlyTheLowestScatteredRanksAreNamed) {
   SimWorld world({512}, SmallBatches());
   for (int rank = 0; rank < world.size(); rank += 2) {
     world.Submit(rank, Gradient("even"));
@@ -93,8 +93,8 @@ TEST(NegotiatorLivenessTest, ScatteredMissingRanksAreCountedBeyondTheLowest) {
   EXPECT_LT(world.warnings.front().size(), 1500u);
 }
 
-// Reports may be coalesced for a look on their way up.
-TEST(NegotiatorLivenessTest, OperationThatEndedMeanwhileIsNotWarnedAbout) {
+// Reports may be combined for a while on their way up.
+TEST(NegotiatorLivenessTest, OperationThatHasEndedCausesNoWarning) {
   SimWorld world({2}, SmallBatches());
   world.Submit(0, Gradient("x"));
   world.Submit(1, Gradient("y"));
@@ -110,9 +110,9 @@ TEST(NegotiatorLivenessTest, OperationThatEndedMeanwhileIsNotWarnedAbout) {
   EXPECT_THAT(world.warnings, SizeIs(1));
 }
 
-// ---- Ranks that have left wait for the others to do so.
+// ---- Ranks that have left wait until the others leave.
 
-TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveIsNamedToThoseThatHave) {
+TEST(NegotiatorLivenessTest, WarningNamesTheRankThatDoesNotLeave) {
   SimWorld world({6, 2}, SmallBatches());
   world.Submit(3, Gradient("x"));
   for (int rank = 0; rank < 6; ++rank) {
@@ -137,7 +137,7 @@ TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveIsNamedToThoseThatHave) {
   }
 }
 
-TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveEndsTheWorldIfToldSo) {
+TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveEndsTheWorldIfConfigured) {
   for (const bool fatal : {false, true}) {
     Negotiator::Options options = SmallBatches();
     if (fatal) options.stall_failure = absl::Seconds(100);
@@ -167,7 +167,7 @@ TEST(NegotiatorLivenessTest, StoppedRankEndsTheWaitOfThoseThatHaveLeft) {
   }
 }
 
-TEST(NegotiatorLivenessTest, ASilentRankOfTheOwnHostIsNotBehindALinkThatIsCut) {
+TEST(NegotiatorLivenessTest, SilentRankOfTheSameHostIsNotBlamedOnALink) {
   for (const int hosts : {1, 2}) {
     SimWorld world({2 * hosts, 2}, SmallBatches());
     world.Submit(1, Gradient("x"));
@@ -182,7 +182,7 @@ TEST(NegotiatorLivenessTest, ASilentRankOfTheOwnHostIsNotBehindALinkThatIsCut) {
   }
 }
 
-TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownWasDecided) {
+TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownDecision) {
   for (int seed = 1; seed <= 100; ++seed) {
     SimWorld world({7}, SmallBatches());
     std::mt19937 random(seed);
@@ -220,7 +220,8 @@ TEST(NegotiatorLivenessTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
   }
 }
 
-TEST(NegotiatorLivenessTest, RankThatCannotGoOnBreaksTheWorldOnEveryRankOnce) {
+TEST(NegotiatorLivenessTest,
+     RankThatCannotContinueBreaksTheWorldOnceOnEveryRank) {
   SimWorld world({6}, SmallBatches());
   world.Submit(0, Gradient("x"));
   world.Abort(5, "its link is down");
@@ -232,7 +233,7 @@ TEST(NegotiatorLivenessTest, RankThatCannotGoOnBreaksTheWorldOnEveryRankOnce) {
   }
 }
 
-TEST(NegotiatorLivenessTest, RanksBelowOneThatCannotGoOnDoNotWaitForTheRoot) {
+TEST(NegotiatorLivenessTest, RanksBelowAFailedRankDoNotWaitForTheRoot) {
   SimWorld world({7}, SmallBatches());
   world.Submit(3, Gradient("x"));
   world.Stop(0);
@@ -241,8 +242,9 @@ TEST(NegotiatorLivenessTest, RanksBelowOneThatCannotGoOnDoNotWaitForTheRoot) {
   for (const int rank : {1, 3, 4}) {
     ASSERT_THAT(world.done(rank), SizeIs(1)) << rank;
     EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
-    EXPECT_THAT(world.done(rank).front().message,
-                HasSubstr("rank 1 (host1) cannot go on: its memory is full"));
+    EXPECT_THAT(
+        world.done(rank).front().message,
+        HasSubstr("rank 1 (host1) cannot continue: its memory is full"));
   }
 }
 

@@ -28,7 +28,7 @@ using ::testing::SizeIs;
 
 class NegotiatorWorldTest : public ::testing::TestWithParam<WorldShape> {};
 
-TEST_P(NegotiatorWorldTest, EveryRankRunsTheSameBatchesWithEveryTensorOnce) {
+TEST_P(NegotiatorWorldTest, EveryRankRunsTheSameBucketsWithEveryTensorOnce) {
   constexpr int kTensors = 40;
   constexpr int kSteps = 4;  // announced, registered, by id
   for (uint32_t seed = 0; seed < 4; ++seed) {
@@ -54,11 +54,11 @@ TEST_P(NegotiatorWorldTest, EveryRankRunsTheSameBatchesWithEveryTensorOnce) {
   }
 }
 
-TEST_P(NegotiatorWorldTest, UrgentMarkOfAnyRankStartsASmallTensor) {
+TEST_P(NegotiatorWorldTest, WaitOnAnyRankStartsASmallTensor) {
   for (int waiting = 0; waiting < GetParam().ranks; ++waiting) {
     SimWorld world(GetParam(), SmallBatches());
     std::mt19937 random(waiting);
-    // Before the others have submitted, and after.
+    // The mark comes before the others have submitted, or after.
     for (const bool early : {true, false}) {
       const Request request = Gradient(early ? "early" : "late");
       world.Submit(waiting, request);
@@ -69,7 +69,7 @@ TEST_P(NegotiatorWorldTest, UrgentMarkOfAnyRankStartsASmallTensor) {
       world.Settle(random);
       if (!early) {
         ASSERT_TRUE(world.IsPending(0, request.name))
-            << "nobody waits, and it is small";
+            << "no thread waits, and it is small";
         world.MarkUrgent(waiting, request.name);
         world.Settle(random);
       }
@@ -101,8 +101,8 @@ TEST_P(NegotiatorWorldTest, MismatchFailsOnEveryRankWithTheSameMessage) {
 }
 
 TEST_P(NegotiatorWorldTest, DepartureLetsReadyTensorsRunAndReachesEveryRank) {
-  // Names that are used for the first time, and names with ids, whose reports
-  // are coalesced.
+  // Once with names that are used for the first time, and once with names that
+  // have ids and whose reports are held back.
   for (const size_t steps : {0, 3}) {
     SimWorld world(GetParam(), SmallBatches());
     for (size_t i = 0; i < steps; ++i) world.Run(Gradient("ready"));
@@ -111,14 +111,14 @@ TEST_P(NegotiatorWorldTest, DepartureLetsReadyTensorsRunAndReachesEveryRank) {
       world.Submit(rank, Gradient("not on the last rank"));
     }
     const int last = world.size() - 1;
-    world.Leave(last, "it had enough");
+    world.Leave(last, "out of disk space");
     world.Settle();
     for (int rank = 0; rank < world.size(); ++rank) {
       ASSERT_THAT(world.done(rank), SizeIs(steps + 2)) << rank;
       EXPECT_THAT(world.done(rank)[steps].tensors, ElementsAre("ready"));
       EXPECT_EQ(world.done(rank)[steps + 1].kind, Decision::Kind::kDeparture);
       EXPECT_THAT(world.done(rank)[steps + 1].message,
-                  HasSubstr("it had enough"));
+                  HasSubstr("out of disk space"));
     }
     for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
     world.Settle();
@@ -137,8 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
                       WorldShape{64, 8, 4}, WorldShape{64, 1, 31}),
     [](const auto& info) { return NameOf(info.param); });
 
-// An answer to a second call might come after the shutdown.
-TEST(NegotiatorTest, RanksThatLeaveAtTheSameTimeAreAskedOnce) {
+// The answer to a second question might come after the shutdown.
+TEST(NegotiatorTest, RanksThatLeaveTogetherAreAskedOnce) {
   SimWorld world({6}, SmallBatches());
   world.on_send = [](const std::string& bytes) {
     wire::Message message;
@@ -150,7 +150,7 @@ TEST(NegotiatorTest, RanksThatLeaveAtTheSameTimeAreAskedOnce) {
   EXPECT_EQ(world.done(0).back().kind, Decision::Kind::kShutdown);
 }
 
-TEST(NegotiatorTest, WorldOfOneDecidesAtOnce) {
+TEST(NegotiatorTest, WorldOfOneDecidesImmediately) {
   SimWorld world({1}, SmallBatches());
   world.Submit(0, Gradient("a"));
   world.Settle();
@@ -161,7 +161,7 @@ TEST(NegotiatorTest, WorldOfOneDecidesAtOnce) {
   EXPECT_EQ(world.bytes_sent, 0);
 }
 
-TEST(NegotiatorTest, BatchStartsWithoutAWaiterOnceEnoughIsReady) {
+TEST(NegotiatorTest, BucketStartsWithoutAWaiterOnceEnoughIsReady) {
   SimWorld world({2}, SmallBatches());
   world.SubmitEverywhere(Gradient("a", 255));  // 1020 bytes
   world.Settle();
@@ -187,7 +187,7 @@ TEST(NegotiatorTest, SteadyStateCarriesIdsNotNames) {
   step();
   EXPECT_GT(with_name, 0);
   step();
-  EXPECT_GT(with_name, 0) << "the second time it is registered";
+  EXPECT_GT(with_name, 0) << "it is registered the second time";
   for (int i = 0; i < 3; ++i) {
     step();
     EXPECT_EQ(with_name, 0);
@@ -196,7 +196,7 @@ TEST(NegotiatorTest, SteadyStateCarriesIdsNotNames) {
   EXPECT_THAT(world.done(3), SizeIs(5));
 }
 
-TEST(NegotiatorTest, ChangedShapeIsRegisteredAnew) {
+TEST(NegotiatorTest, ChangedShapeGetsANewRegistration) {
   SimWorld world({3}, SmallBatches());
   for (const int64_t elements : {4, 4, 4, 5, 5, 4, 6, 6, 6}) {
     world.Run(Gradient("w", elements));
@@ -244,8 +244,8 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
            {[](Request& r) { r.tensors[0].strides = {2}; },
             "the memory layout (strides) of 'w': row-major on ranks 0-1, 3; "
             "[2] on rank 2"},
-           {[](Request& r) { r.local_error = "it is tired"; },
-            "'w' cannot be done on rank 2: it is tired"}}) {
+           {[](Request& r) { r.local_error = "no room"; },
+            "'w' cannot be done on rank 2: no room"}}) {
     SCOPED_TRACE(text);
     SimWorld world({4}, SmallBatches());
     for (int rank = 0; rank < 4; ++rank) {
@@ -260,7 +260,7 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
   }
 }
 
-TEST(NegotiatorTest, OnlyAgreeingTensorsShareABatch) {
+TEST(NegotiatorTest, OnlyMatchingTensorsShareABucket) {
   SimWorld world({2}, SmallBatches());
   Request doubled = Gradient("doubled");
   doubled.prescale_factor = 2;
@@ -318,7 +318,7 @@ TEST(NegotiatorTest, AbsentOnAllRanksEndsWithoutReductionAndGetsAnId) {
   EXPECT_EQ(world.done(2), world.done(0));
 }
 
-TEST(NegotiatorTest, LateUrgentMarkDoesNotCarryOverToTheNextInstance) {
+TEST(NegotiatorTest, LateUrgentMarkDoesNotAffectTheNextInstance) {
   SimWorld world({2}, SmallBatches());
   for (int i = 0; i < 2; ++i) world.Run(Gradient("w"));  // it has an id now
   // Rank 0 decides before rank 1's mark arrives.
@@ -333,7 +333,7 @@ TEST(NegotiatorTest, LateUrgentMarkDoesNotCarryOverToTheNextInstance) {
   EXPECT_FALSE(world[0].NextDecision().has_value());
 }
 
-TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
+TEST(NegotiatorTest, MessagesThatViolateTheProtocolAreRefused) {
   SimWorld world({3}, SmallBatches());
   wire::Message report;
   AppendIds({7}, report.mutable_report()->mutable_ready()->mutable_ids());
@@ -374,7 +374,7 @@ TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
 }
 
 // No rank of this version joins while it has something pending.
-TEST(NegotiatorTest, ARankThatJoinsBehindItsReportIsNotNamedInAMismatch) {
+TEST(NegotiatorTest, MismatchDoesNotNameARankThatJoinsAfterItsReport) {
   SimWorld world({2}, SmallBatches());
   for (int i = 0; i < 2; ++i) world.Run(Gradient("w"));  // it has an id now
   wire::Message ready;
@@ -388,19 +388,19 @@ TEST(NegotiatorTest, ARankThatJoinsBehindItsReportIsNotNamedInAMismatch) {
   ASSERT_TRUE(world[0].OnMessage(1, joined).ok());
   world[0].Submit(Gradient("w", 17), /*absent=*/false, /*token=*/1000,
                   /*hint=*/nullptr, std::nullopt, /*step=*/3);
-  EXPECT_FALSE(world[0].OnMessage(1, ready).ok());  // it takes no part
+  EXPECT_FALSE(world[0].OnMessage(1, ready).ok());  // it does not take part
 }
 
-// Who drives a negotiator plans anew only if it is touched: a failure that is
-// carried out leaves the root's data plane idle for what has gathered behind.
-TEST(NegotiatorTest, WhatIsReadyBehindAFailureIsPlannedOnceThatIsOver) {
+// The caller of a negotiator plans again only if it is touched. A failure
+// leaves the root's data plane idle for the operations that gathered meanwhile.
+TEST(NegotiatorTest, OperationsReadyDuringAFailureArePlannedAfterIt) {
   Negotiator::Options options = SmallBatches();
   options.rank = 0;
   options.layout = std::make_shared<WorldLayout>(
       std::vector<int>{0}, std::vector<std::string>{"host0"});
   Negotiator alone(options);
   Request refused = Gradient("refused");
-  refused.local_error = "it does not want to";
+  refused.local_error = "unsupported";
   alone.Submit(refused, /*absent=*/false, /*token=*/0, /*hint=*/nullptr);
   alone.Plan();
   alone.Submit(Gradient("ready"), /*absent=*/false, /*token=*/1,

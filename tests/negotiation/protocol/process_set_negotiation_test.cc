@@ -1,5 +1,5 @@
-// Process sets in the negotiation: who is waited for, and what gets in whose
-// way.
+// Process sets in the negotiation: ranks that are awaited, and sets that must
+// not delay each other.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -31,7 +31,7 @@ Request SetSum(const std::string& name, ProcessSetId process_set) {
   return Gradient(name, 16, process_set);
 }
 
-// The names of the operations that a rank has run, batch by batch.
+// The names of the operations that a rank has run, bucket by bucket.
 std::vector<std::string> OperationsRun(const SimWorld& world, int rank) {
   std::vector<std::string> names;
   for (const auto& done : world.done(rank)) {
@@ -62,13 +62,14 @@ TEST(ProcessSetNegotiationTest, SetsAreNumberedAlikeOnEveryRank) {
   }
 }
 
-TEST(ProcessSetNegotiationTest, OnlyMembersAreWaitedForAndTakePart) {
-  // Leaves, inner nodes of the tree and the root, as members and not.
+TEST(ProcessSetNegotiationTest, OnlyMembersAreAwaitedAndTakePart) {
+  // The sets include leaves, inner nodes of the tree and the root, as members
+  // and as other ranks.
   for (const std::vector<int>& members :
        std::vector<std::vector<int>>{{0, 6}, {5, 6}, {1, 5}, {3}, {2, 3, 4}}) {
     SimWorld world({7, 1}, SmallBatches());
     const ProcessSetId set = world.AddProcessSet(members);
-    // Announced, registered, by id.
+    // First announced, then registered, then by id.
     for (int step = 0; step < 4; ++step) world.Run(SetSum("x", set), members);
     for (int rank = 0; rank < 7; ++rank) {
       const bool member =
@@ -82,7 +83,7 @@ TEST(ProcessSetNegotiationTest, OnlyMembersAreWaitedForAndTakePart) {
   }
 }
 
-TEST(ProcessSetNegotiationTest, MismatchIsToldToTheMembersAlone) {
+TEST(ProcessSetNegotiationTest, OnlyMembersGetAMismatch) {
   SimWorld world({4}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({1, 2, 3});
   Request other = SetSum("x", set);
@@ -112,21 +113,21 @@ TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
   }
 }
 
-TEST(ProcessSetNegotiationTest, DisjointSetsDoNotWaitForARunningBatch) {
+TEST(ProcessSetNegotiationTest, DisjointSetsDoNotWaitForARunningBucket) {
   SimWorld world({4}, SmallBatches());
   const ProcessSetId first = world.AddProcessSet({0, 1});
   const ProcessSetId second = world.AddProcessSet({2, 3});
   for (const int rank : {0, 1}) {
     world.SubmitUrgently(rank, SetSum("long", first));
   }
-  // The root is inside the batch from now on.
+  // The root is inside the bucket from now on.
   ASSERT_TRUE(world.BeginAfterAll(0));
   world.Run(SetSum("x", second), {2, 3});
   EXPECT_THAT(OperationsRun(world, 2), ElementsAre("x"));
   EXPECT_THAT(OperationsRun(world, 3), ElementsAre("x"));
 }
 
-// Rings of overlapping sets, each rank submitting in an order of its own.
+// Rings of overlapping sets; each rank submits in its own order.
 TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -156,7 +157,7 @@ TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
   }
 }
 
-TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
+TEST(ProcessSetNegotiationTest, RemovalRunsReadyOperationsAndFailsTheRest) {
   SimWorld world({3}, SmallBatches());
   const ProcessSetId set = world.AddProcessSet({1, 2});
   for (const int rank : {1, 2}) world.Submit(rank, SetSum("ready", set));
@@ -168,8 +169,8 @@ TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
   EXPECT_THAT(FailureOf(world, 1, "on rank 1 alone"),
               HasSubstr("process set 1 has been removed"));
   EXPECT_FALSE(world.IsPending(0, "remove"));
-  EXPECT_TRUE(world.IsPending(0, "world")) << "nobody waits for it";
-  // What comes too late fails at once, and hurts nobody.
+  EXPECT_TRUE(world.IsPending(0, "world")) << "no thread waits for it";
+  // A late submission fails immediately and affects no other rank.
   world.Submit(2, SetSum("late", set));
   world.Settle();
   EXPECT_THAT(FailureOf(world, 2, "late"), HasSubstr("has been removed"));
@@ -178,8 +179,8 @@ TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
   EXPECT_THAT(OperationsRun(world, 2), ElementsAre("ready", "world"));
 }
 
-// Names that are new and names that have an id, from a leaf below another rank.
-TEST(ProcessSetNegotiationTest, SubmissionsAfterTheRequestToRemoveFailAlone) {
+// The names are new or have an id; they come from a leaf below another rank.
+TEST(ProcessSetNegotiationTest, OnlySubmissionsAfterTheRemovalFail) {
   for (const bool known : {false, true}) {
     SimWorld world({7}, SmallBatches());
     const ProcessSetId set = world.AddProcessSet({0, 1, 6});
@@ -208,7 +209,7 @@ TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
   }
 }
 
-TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
+TEST(ProcessSetNegotiationTest, NamesOfARemovedSetCanBeUsedAgain) {
   SimWorld world({3}, SmallBatches());
   for (int i = 0; i < 3; ++i) {
     const ProcessSetId set = world.AddProcessSet({0, 2});
@@ -221,7 +222,7 @@ TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
   EXPECT_THAT(OperationsRun(world, 1), IsEmpty());
 }
 
-TEST(ProcessSetNegotiationTest, StallNamesTheMembersThatAreMissingAlone) {
+TEST(ProcessSetNegotiationTest, StallNamesOnlyTheMissingMembers) {
   Negotiator::Options options = SmallBatches();
   options.heartbeat.timeout = absl::InfiniteDuration();
   SimWorld world({5}, options);

@@ -7,13 +7,13 @@
 namespace hvdlite::negotiation {
 namespace {
 
-TEST(RankListTest, RunsAreJoined) {
+TEST(RankListTest, ConsecutiveRanksAreARun) {
   EXPECT_EQ(FormatRanks({3}), "rank 3");
   EXPECT_EQ(FormatRanks({5, 0, 2, 1}), "ranks 0-2, 5");
   EXPECT_EQ(FormatRanks({7, 9}), "ranks 7, 9");
 }
 
-TEST(RankListTest, RunsOfSeveralSubtreesBecomeOne) {
+TEST(RankListTest, AdjacentRunsOfSubtreesBecomeOne) {
   RankRuns ranks({8, 9, 30});
   ranks.Add(RankRuns({16, 15, 10}));
   ranks.Add({11, 14});

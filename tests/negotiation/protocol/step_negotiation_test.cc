@@ -1,4 +1,4 @@
-// Operations of training steps that are not the same on all ranks.
+// Operations whose training steps differ among ranks.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -30,8 +30,8 @@ std::string NameOfTensor(int i) { return absl::StrCat("t", i); }
 
 class StepSizeTest : public ::testing::TestWithParam<WorldShape> {};
 
-// Whatever travels, requests or ids, and wherever in the tree the ranks lie
-// that are in another step.
+// Requests or ids are sent, and the ranks in another step are anywhere in the
+// tree.
 TEST_P(StepSizeTest, OperationsOfDifferentStepsFailOnEveryRank) {
   const int size = GetParam().ranks;
   for (int seed = 0; seed < 30; ++seed) {
@@ -42,7 +42,7 @@ TEST_P(StepSizeTest, OperationsOfDifferentStepsFailOnEveryRank) {
       const bool differs = random() % 3 == 0;
       std::vector<uint32_t> steps(size, step);
       if (differs) {
-        // Of one rank at least, and not of all.
+        // At least one rank is in another step, but not all.
         const size_t other = random() % size;
         for (int rank = 0; rank < size; ++rank) {
           if (random() % 3 == 0) steps[rank] += 1 + random() % 2;
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, StepSizeTest,
                                            WorldShape{7}, WorldShape{20, 4}),
                          [](const auto& info) { return NameOf(info.param); });
 
-TEST(StepTest, TheMessageNamesTheRanksOfEachStepAndWhoIsWrong) {
+TEST(StepTest, MessageNamesTheRanksOfEachStepAndTheWrongOnes) {
   SimWorld world({5}, SmallBatches());
   for (int rank = 0; rank < 5; ++rank) {
     world.Submit(rank, Gradient("weight"), false, rank == 3 ? 8 : 6);
@@ -104,8 +104,9 @@ TEST(StepTest, TheMessageNamesTheRanksOfEachStepAndWhoIsWrong) {
           "a step: call step() or zero_grad() alike on all ranks"));
 }
 
-// Rather than by the shape; and one that belongs to no step differs, too.
-TEST(StepTest, ADifferenceIsExplainedByTheStep) {
+// The step explains it, not the shape; an operation without a step also
+// differs.
+TEST(StepTest, MismatchIsExplainedByTheStep) {
   for (const uint32_t step : {0, 1}) {
     SimWorld world({2}, SmallBatches());
     world.Submit(0, Gradient("x", 3), false, step);
@@ -119,7 +120,7 @@ TEST(StepTest, ADifferenceIsExplainedByTheStep) {
   }
 }
 
-// Sent by all ranks in one round of tensors, once they have ids.
+// The bytes that all ranks send in one round of tensors, once these have ids.
 int64_t BytesOfARound(uint32_t step) {
   SimWorld world({3}, SmallBatches());
   int64_t before = 0;
@@ -138,14 +139,14 @@ int64_t BytesOfARound(uint32_t step) {
   return world.bytes_sent - before;
 }
 
-TEST(StepTest, ItTakesAFewBytesForAllTensorsOfAReport) {
+TEST(StepTest, StepsTakeAFewBytesPerReport) {
   const int64_t without = BytesOfARound(0);
   const int64_t with = BytesOfARound(100'000);
   EXPECT_GT(with, without);
   EXPECT_LE(with, without + 2 * 8);  // two ranks report
 }
 
-TEST(StepTest, AReportWithFewerStepsThanIdsBreaksTheProtocol) {
+TEST(StepTest, ReportWithFewerStepsThanIdsIsRefused) {
   SimWorld world({2}, SmallBatches());
   for (uint32_t step = 1; step < 3; ++step) {
     for (int rank = 0; rank < 2; ++rank) {

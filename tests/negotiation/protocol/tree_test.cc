@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-TEST(TreeTest, RanksOfAHostReportToTheLowestOfThem) {
+TEST(TreeTest, RanksOfAHostReportToTheLowestOne) {
   const WorldLayout hosts({0, 0, 0, 1, 1, 1});
   const TreePosition root = PlaceInTree(0, 8, hosts);
   EXPECT_EQ(root.parent, -1);
@@ -23,12 +23,12 @@ TEST(TreeTest, RanksOfAHostReportToTheLowestOfThem) {
   EXPECT_THAT(PlaceInTree(4, 8, hosts).children, IsEmpty());
 }
 
-TEST(TreeTest, EveryRankIsBelowTheRootExactlyOnceAndDegreesAreBounded) {
+TEST(TreeTest, EveryRankIsInTheTreeOnceAndDegreesAreBounded) {
   for (const int size : {1, 2, 3, 10, 64, 200}) {
     for (const int per_host : {1, 3, 8}) {
       for (const int arity : {1, 2, 8}) {
         std::vector<int> host_of_rank;
-        // Ranks dealt round robin, as --map-by node does.
+        // Ranks are dealt round robin, as with --map-by node.
         const int num_hosts = (size + per_host - 1) / per_host;
         for (int r = 0; r < size; ++r) host_of_rank.push_back(r % num_hosts);
         const WorldLayout hosts(host_of_rank);

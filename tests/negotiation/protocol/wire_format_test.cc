@@ -30,7 +30,7 @@ NumberField FieldOf(const std::vector<uint64_t>& numbers) {
   return field;
 }
 
-TEST(NumberListsTest, IdsComeBackInTheirOrder) {
+TEST(NumberListsTest, IdsKeepTheirOrder) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
     std::vector<uint32_t> ids;
@@ -50,7 +50,7 @@ TEST(NumberListsTest, IdsComeBackInTheirOrder) {
   }
 }
 
-TEST(NumberListsTest, AThousandIdsInTheirOrderAreTwoNumbers) {
+TEST(NumberListsTest, AThousandConsecutiveIdsAreTwoNumbers) {
   std::vector<uint32_t> ids(1000);
   std::iota(ids.begin(), ids.end(), 7);
   NumberField field;
@@ -64,14 +64,14 @@ TEST(NumberListsTest, SingleIdsTakeOneNumberEach) {
   EXPECT_THAT(field, ElementsAre(5 * 4, 2 * (2 * 3 - 1), 2 * (2 * 3 - 1)));
 }
 
-TEST(NumberListsTest, IdsThatAreNotWellFormedAreRefused) {
+TEST(NumberListsTest, MalformedIdsAreRefused) {
   constexpr uint64_t kHuge = ~uint64_t{0};
   for (const std::vector<uint64_t>& numbers :
-       std::vector<std::vector<uint64_t>>{{1},          // length is missing
+       std::vector<std::vector<uint64_t>>{{1},          // the length is missing
                                           {2},          // before 0
                                           {kHuge},      // far before 0
-                                          {kHuge - 3},  // far behind the last
-                                          {5, kHuge},   // too long a run
+                                          {kHuge - 3},  // far after the last
+                                          {5, kHuge},  // a run that is too long
                                           {uint64_t{0xffffffff} << 2 | 1, 0}}) {
     bool whole = true;
     EXPECT_THAT(ReadIds(FieldOf(numbers), &whole), IsEmpty());
@@ -79,7 +79,7 @@ TEST(NumberListsTest, IdsThatAreNotWellFormedAreRefused) {
   }
 }
 
-TEST(NumberListsTest, VisitingStopsWhereItIsTold) {
+TEST(NumberListsTest, VisitingStopsOnRequest) {
   NumberField field;
   AppendIds({1, 2, 3, 9}, &field);
   int visits = 0;
@@ -90,7 +90,7 @@ TEST(NumberListsTest, VisitingStopsWhereItIsTold) {
   EXPECT_EQ(visits, 2);
 }
 
-TEST(NumberListsTest, ValuesComeBackAndEqualOnesAreTwoNumbers) {
+TEST(NumberListsTest, ValuesAreReadBackAndEqualOnesAreTwoNumbers) {
   for (const std::vector<uint64_t>& values : std::vector<std::vector<uint64_t>>{
            {}, {0}, {4, 4, 4, 4}, {1, 2, 2, ~uint64_t{0}, 1}}) {
     NumberField field;
@@ -108,7 +108,7 @@ TEST(NumberListsTest, ValuesComeBackAndEqualOnesAreTwoNumbers) {
   EXPECT_THAT(field, ElementsAre(3, 1000));
 }
 
-TEST(RequestTest, ShapesOfSizesThatOverflowAreRefused) {
+TEST(RequestTest, ShapesWhoseSizeOverflowsAreRefused) {
   constexpr int64_t kHuge = int64_t{1} << 61;
   const auto is_read = [](std::vector<int64_t> shape) {
     Request request;
@@ -121,11 +121,11 @@ TEST(RequestTest, ShapesOfSizesThatOverflowAreRefused) {
   EXPECT_TRUE(is_read({kAnyLength, kHuge >> 3, 2}));
   EXPECT_FALSE(is_read({kHuge, 2}));
   EXPECT_FALSE(is_read({2, -2}));
-  // Its rows are too large, though there is none.
+  // The rows are too large, although there are none.
   EXPECT_FALSE(is_read({0, kHuge, 2}));
 }
 
-TEST(RequestTest, EveryDataTypeIsReadAndNoOther) {
+TEST(RequestTest, OnlyKnownDataTypesAreRead) {
   const auto read = [](int dtype, collective::ReduceOp op) {
     Request request;
     request.tensors = {{.dtype = static_cast<collective::DataType>(dtype)}};
@@ -200,7 +200,7 @@ TEST(ReportDraftTest, IdsAreHeldBackUntilTheyAreWorthAReport) {
   EXPECT_EQ(draft.Take(0).ByteSizeLong(), 0);
 }
 
-TEST(ReportDraftTest, WhatSomebodyWaitsForIsNotHeldBack) {
+TEST(ReportDraftTest, AwaitedTensorsAreNotHeldBack) {
   ReportDraft draft(100);
   ById by_id(4, 1);
   TensorSlot& slot = by_id.slot;
@@ -217,7 +217,7 @@ TEST(ReportDraftTest, WhatSomebodyWaitsForIsNotHeldBack) {
   EXPECT_TRUE(draft.IsDue());
 }
 
-TEST(ReportDraftTest, ReleasedIdsGoAlongWithTheNextReport) {
+TEST(ReportDraftTest, ReleasedIdsAreSentWithTheNextReport) {
   ReportDraft draft(100);
   draft.AddReleased(7);
   EXPECT_FALSE(draft.IsDue());
@@ -229,7 +229,7 @@ TEST(ReportDraftTest, ReleasedIdsGoAlongWithTheNextReport) {
   EXPECT_EQ(draft.Take(0).ByteSizeLong(), 0);
 }
 
-TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
+TEST(ReportDraftTest, TensorsWithoutIdAndTheRestAreSentImmediately) {
   ReportDraft draft(100);
   TensorSlot slot;
   slot.name = "x";
@@ -242,7 +242,7 @@ TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
   EXPECT_TRUE(draft.IsDue());
   wire::Report report = draft.Take(0);
   ASSERT_EQ(report.announced_size(), 1);
-  // All ranks below agree, and the parent knows which they are.
+  // All ranks below agree, and the parent knows which ones these are.
   EXPECT_FALSE(report.announced(0).has_ranks());
   EXPECT_THAT(report.urgent_names(), ElementsAre("x"));
 
@@ -251,7 +251,7 @@ TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
   EXPECT_THAT(draft.Take(0).joined(), ElementsAre(3));
 }
 
-TEST(ReportDraftTest, AgesAreThoseOfTheMomentWhenTheReportGoes) {
+TEST(ReportDraftTest, AgesAreComputedWhenTheReportIsSent) {
   ReportDraft draft(100);
   ById by_id(4, 1);
   TensorSlot& slot = by_id.slot;
@@ -273,7 +273,7 @@ TEST(ReportDraftTest, AgesStayWithinTheirRange) {
   draft.AddReady(by_id.slot, 0);
   wire::Ready ready = draft.Take(0).ready();  // the clock went back
   EXPECT_EQ(Read(ready, 0).at(0).last_ns, 0);
-  // Of a damaged message.
+  // This is a damaged message.
   ready.mutable_ages()->Set(0, ~uint64_t{0});
   EXPECT_LT(Read(ready, 0).at(0).last_ns, -kMillisecond);
 }
@@ -289,7 +289,7 @@ TEST(ReportDraftTest, EachIdHasItsValues) {
   damaged.clear_last_ranks();
   EXPECT_FALSE(VisitReady(damaged, 0, visit));
   damaged = whole;
-  AppendValues({3}, damaged.mutable_ages());  // of nothing
+  AppendValues({3}, damaged.mutable_ages());  // without an id
   EXPECT_FALSE(VisitReady(damaged, 0, visit));
 }
 

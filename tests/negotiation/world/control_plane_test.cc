@@ -1,5 +1,5 @@
-// What carries control messages in worlds of several nodes, one rank per
-// process; where there is one host only, it is split into virtual nodes.
+// The transports of control messages in worlds of several nodes, one rank per
+// process. A single host is split into virtual nodes.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ using ::testing::SizeIs;
 
 constexpr int kArity = 2;
 
-// The nodes of these processes: two ranks each, where all are on one host.
+// The nodes of these processes: two ranks each if all are on one host.
 Topology NodesOfTwo() {
   const auto session = collective::MpiSession::Start().value();
   const Topology& hosts = session->topology();
@@ -72,8 +72,8 @@ bool Uses(const Made& made, const char* transport) {
   return absl::StrContains(made.channel->name(), transport);
 }
 
-// Every rank sends to its neighbours in the tree, and hears of them. No rank is
-// done with its channel before all are.
+// Every rank exchanges messages with its neighbours in the tree. All ranks
+// finish before any of them destroys its channel.
 void TalkAndClose(Made made, Communicator& flat) {
   ControlChannel& channel = *made.channel;
   const negotiation::TreePosition place =
@@ -105,7 +105,7 @@ class ControlPlaneTest : public ::testing::Test {
       collective::CreateMpiCommunicator().value();
 };
 
-TEST_F(ControlPlaneTest, OneNodeUsesSharedMemoryWhateverIsAskedFor) {
+TEST_F(ControlPlaneTest, OneNodeAlwaysUsesSharedMemory) {
   Topology one = topology_;
   if (std::any_of(
           one.host_of_rank.begin(), one.host_of_rank.end(),
@@ -125,7 +125,7 @@ TEST_F(ControlPlaneTest, OneNodeUsesSharedMemoryWhateverIsAskedFor) {
   }
 }
 
-TEST_F(ControlPlaneTest, OnlyLeadersOfNodesHaveToDoWithUcx) {
+TEST_F(ControlPlaneTest, OnlyLeadersOfNodesUseUcx) {
   const size_t threads_before = NumThreads();
   Made made = Make(By("ucx"), topology_, *flat_);
   EXPECT_EQ(made.channel->size(), topology_.size);
@@ -136,7 +136,7 @@ TEST_F(ControlPlaneTest, OnlyLeadersOfNodesHaveToDoWithUcx) {
   TalkAndClose(std::move(made), *flat_);
 }
 
-TEST_F(ControlPlaneTest, OnlyLeadersOfNodesPollWhereMpiIsBetweenNodes) {
+TEST_F(ControlPlaneTest, OnlyLeadersOfNodesPollMpi) {
   Made made = Make(By("mpi"), topology_, *flat_);
   EXPECT_EQ(Uses(made, "MPI"), leads()) << made.channel->name();
   EXPECT_THAT(made.channel->wake_descriptors(), SizeIs(leads() ? 0 : 2));
@@ -144,7 +144,7 @@ TEST_F(ControlPlaneTest, OnlyLeadersOfNodesPollWhereMpiIsBetweenNodes) {
   TalkAndClose(std::move(made), *flat_);
 }
 
-TEST_F(ControlPlaneTest, WithoutUcxMpiGoesBetweenNodesAfterAWarning) {
+TEST_F(ControlPlaneTest, MpiReplacesUcxAfterAWarning) {
   setenv("HVDLITE_UCX_TLS", "no_such_transport", 1);
   Made made = Make(By("auto"), topology_, *flat_);
   std::vector<std::string> none;
@@ -157,7 +157,7 @@ TEST_F(ControlPlaneTest, WithoutUcxMpiGoesBetweenNodesAfterAWarning) {
   TalkAndClose(std::move(made), *flat_);
 }
 
-// Of ranks that cannot find together on their node.
+// A communicator whose ranks cannot share memory on their node.
 class ApartCommunicator final
     : public hvdlite::testing::ForwardingCommunicator {
  public:
@@ -168,7 +168,7 @@ class ApartCommunicator final
   }
 };
 
-TEST_F(ControlPlaneTest, WhereMemoryCannotBeSharedEveryRankIsANode) {
+TEST_F(ControlPlaneTest, EveryRankIsANodeIfMemoryCannotBeShared) {
   ApartCommunicator apart(collective::CreateMpiCommunicator().value());
   Made made = Make(By("auto"), topology_, apart);
   EXPECT_EQ(std::string(made.channel->name()), "UCX");

@@ -14,7 +14,7 @@ constexpr char kA64fx[] =
     "pack:1 numa:4(memory=8000000000) l2:1(size=8388608) core:12 pu:1";
 constexpr char kDualXeon6248[] =
     "pack:2 [numa(memory=96000000000)] l3:1(size=28835840) core:20 pu:1";
-// The second threads of the cores have the numbers from 18 on.
+// The second threads of the cores are numbered from 18 on.
 constexpr char kC48xlarge[] =
     "pack:2 [numa(memory=32000000000)] l3:1 core:9 pu:2(indexes=2*18:18*1)";
 
@@ -43,7 +43,7 @@ std::vector<int> Cpus(int first, int count) {
   return cpus;
 }
 
-TEST(SpareCpuTest, ACoreGroupOfA64fxHasTheLastCoreToSpare) {
+TEST(SpareCpuTest, CoreGroupOfA64fxGivesItsLastCore) {
   const Machine machine(kA64fx);
   EXPECT_EQ(machine.SpareCpu({.cpus = Cpus(12, 12), .compute_threads = 11}),
             23);
@@ -54,13 +54,13 @@ TEST(SpareCpuTest, ACoreGroupOfA64fxHasTheLastCoreToSpare) {
 TEST(SpareCpuTest, TheNumaNodeOfTheFirstCoreIsPreferred) {
   const Machine machine(kA64fx);
   EXPECT_EQ(machine.SpareCpu({.cpus = Cpus(0, 48), .compute_threads = 10}), 11);
-  // It is full of compute threads.
+  // That node is full of compute threads.
   EXPECT_EQ(machine.SpareCpu({.cpus = Cpus(0, 48), .compute_threads = 12}), 47);
   EXPECT_EQ(machine.SpareCpu({.cpus = Cpus(0, 48), .compute_threads = 48}),
             std::nullopt);
 }
 
-TEST(SpareCpuTest, DualXeonGivesASocketsLastCore) {
+TEST(SpareCpuTest, DualXeonGivesTheLastCoreOfASocket) {
   const Machine machine(kDualXeon6248);
   EXPECT_EQ(machine.SpareCpu({.cpus = Cpus(0, 20), .compute_threads = 19}), 19);
   EXPECT_EQ(machine.SpareCpu({.cpus = Cpus(20, 20), .compute_threads = 19}),
@@ -70,7 +70,7 @@ TEST(SpareCpuTest, DualXeonGivesASocketsLastCore) {
             std::nullopt);
 }
 
-TEST(SpareCpuTest, AHyperthreadBesideAComputeThreadIsNotSpare) {
+TEST(SpareCpuTest, HyperthreadNextToAComputeThreadIsNotFree) {
   const Machine machine(kC48xlarge);
   std::vector<int> socket = Cpus(0, 9);
   const std::vector<int> siblings = Cpus(18, 9);
@@ -80,9 +80,9 @@ TEST(SpareCpuTest, AHyperthreadBesideAComputeThreadIsNotSpare) {
   EXPECT_EQ(machine.SpareCpu({.cpus = socket, .compute_threads = 8}), 8);
 }
 
-TEST(SpareCpuTest, TheCpuIsOneThatTheProcessMayUse) {
+TEST(SpareCpuTest, CpuIsOneThatTheProcessMayUse) {
   const Machine machine(kC48xlarge);
-  // The second threads of the first four cores.
+  // These are the second threads of the first four cores.
   EXPECT_EQ(machine.SpareCpu({.cpus = Cpus(18, 4), .compute_threads = 3}), 21);
 }
 
@@ -93,12 +93,12 @@ TEST(SpareCpuTest, ProcessesThatShareCpusTakeDifferentCores) {
   EXPECT_EQ(machine.SpareCpu(demand), 19);
   demand.index = 1;
   EXPECT_EQ(machine.SpareCpu(demand), 18);
-  // There is one core to spare for two coordinators.
+  // There is one free core for two background threads.
   demand.cpus = Cpus(0, 19);
   EXPECT_EQ(machine.SpareCpu(demand), std::nullopt);
 }
 
-TEST(SpareCpuTest, NoCpusAreNothingToSpare) {
+TEST(SpareCpuTest, NoCpusGiveNoCpu) {
   const Machine machine(kA64fx);
   EXPECT_EQ(machine.SpareCpu({.cpus = {}, .compute_threads = 1}), std::nullopt);
 }
@@ -118,13 +118,13 @@ TEST(FormatCpusTest, NeighboursAreRanges) {
   EXPECT_EQ(FormatCpus(cpus), "0-2,5,8-9");
 }
 
-TEST(IsOversubscribedTest, ACpuForEachRankIsEnough) {
+TEST(IsOversubscribedTest, OneCpuPerRankIsEnough) {
   const std::vector<std::string> hosts = {"a", "a"};
   EXPECT_FALSE(IsOversubscribed(0, {Cpus({0}), Cpus({1})}, hosts));
   EXPECT_FALSE(IsOversubscribed(0, {Cpus({0, 1}), Cpus({0, 1})}, hosts));
 }
 
-TEST(IsOversubscribedTest, RanksBoundToOneCpuTakeTurnsOnIt) {
+TEST(IsOversubscribedTest, RanksBoundToOneCpuAreOversubscribed) {
   const std::vector<std::string> hosts = {"a", "a", "a"};
   const std::vector<cpu_set_t> cpus = {Cpus({3}), Cpus({3}), Cpus({4, 5})};
   EXPECT_TRUE(IsOversubscribed(0, cpus, hosts));

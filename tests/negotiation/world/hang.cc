@@ -1,6 +1,6 @@
-// A world whose last rank does not submit what the others wait for: "hang
-// asleep" sleeps in a function of the user's, after asking what all ranks are
-// doing, and "hang stopped" is stopped. The others say on stderr how that ends.
+// A world whose last rank does not submit what the others wait for. "hang
+// asleep" asks what all ranks are doing, and then sleeps in a user function.
+// "hang stopped" stops itself. The others print on stderr how the wait ends.
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,7 +15,7 @@
 #include "negotiation/world/world.h"
 #include "tests/testing/fakes/sum_operation.h"
 
-// In none of the namespaces, as a user's function.
+// It is outside of all namespaces, like a user's function.
 __attribute__((noinline)) void ValidateOnOneRankAlone() {
   while (pause() < 0 && errno == EINTR) {
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is said about a rank that the others wait for. Usage:
+# Checks the messages about a rank that the others wait for. Usage:
 #   hang_test.sh MPIRUN HANG asleep|stopped
 set -uo pipefail
 mpirun=$1 program=$2 how=$3
@@ -11,7 +11,7 @@ fail() {
   cat "$scratch/output" >&2
   exit 1
 }
-# The output has such a line.
+# The output must have a line that matches.
 expect() {
   grep -Eq -- "$1" "$scratch/output" || fail "no line has '$1'"
 }
@@ -29,6 +29,6 @@ fi
 expect '^  rank 1 \(.*, process [0-9]+\) sleeps in pause.*; last finished .together'
 expect '^  rank 1:$'
 expect '^      #[0-9]+ ValidateOnOneRankAlone\(\) \(hang\)$'
-[[ $(grep -c 'what all 2 ranks are doing, as SIGUSR2' "$scratch/output") == 1 ]] ||
-  fail "the report of all ranks is not there once"
+[[ $(grep -c 'what all 2 ranks are doing (requested by SIGUSR2' "$scratch/output") == 1 ]] ||
+  fail "the report of all ranks is not logged exactly once"
 expect '^  rank 0 \(.*, process [0-9]+\) .*; last submitted '

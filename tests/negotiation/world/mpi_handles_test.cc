@@ -1,5 +1,6 @@
-// What the library makes of MPI is freed: two worlds in a program that owns
-// MPI, of which the first is shut down and the second left to MPI_Finalize.
+// Handles that the library makes in MPI are freed: a program owns MPI and has
+// two worlds. The first one is shut down, and the second one is left to
+// MPI_Finalize.
 #include <mpi.h>
 
 #include <cstdio>
@@ -26,7 +27,7 @@ int Counted(int return_code, int& count, int change) {
 
 }  // namespace
 
-// MPI's profiling interface: these take the place of MPI's own.
+// MPI's profiling interface: these functions replace MPI's own.
 extern "C" {
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Rank 0 of a world of one.
+// Rank 0 of a world of one rank.
 class ProcessSetTest : public ::testing::Test {
  protected:
   ProcessSetTest() {
@@ -35,7 +35,7 @@ class ProcessSetTest : public ::testing::Test {
     return state;
   }
 
-  // Of the error that the set cannot be used.
+  // The text of the error that the set cannot be used.
   std::string RefusalOf(const std::shared_ptr<ProcessSetState>& state) const {
     const auto members = MembersOf(*world_, state, "allreduce");
     EXPECT_EQ(members.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -45,7 +45,7 @@ class ProcessSetTest : public ::testing::Test {
   std::shared_ptr<World> world_;
 };
 
-TEST_F(ProcessSetTest, NoStateIsAllRanks) {
+TEST_F(ProcessSetTest, NullStateIsAllRanks) {
   const auto members = MembersOf(*world_, nullptr, "allreduce");
   ASSERT_TRUE(members.ok()) << members.status();
   EXPECT_THAT(members->ranks, ElementsAre(0));
@@ -53,7 +53,7 @@ TEST_F(ProcessSetTest, NoStateIsAllRanks) {
   EXPECT_EQ(members->Describe(), "the world's only rank, 0");
 }
 
-TEST_F(ProcessSetTest, RanksOfASetAreCountedWithinIt) {
+TEST_F(ProcessSetTest, RanksAreCountedWithinTheSet) {
   const auto members = MembersOf(*world_, SetOf({0, 2}), "allreduce");
   ASSERT_TRUE(members.ok()) << members.status();
   EXPECT_EQ(members->rank, 0);
@@ -63,7 +63,7 @@ TEST_F(ProcessSetTest, RanksOfASetAreCountedWithinIt) {
   EXPECT_THAT(members->Describe(), HasSubstr("(process set 3)"));
 }
 
-TEST_F(ProcessSetTest, SetThatThisRankIsNotInIsRefused) {
+TEST_F(ProcessSetTest, SetWithoutThisRankIsRefused) {
   EXPECT_THAT(RefusalOf(SetOf({1, 2})),
               HasSubstr("allreduce: rank 0 is not in the process set"));
 }
@@ -89,7 +89,7 @@ TEST(ProcessSetNameTest, NamesOfDifferentSetsDiffer) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(AllRanksTest, ListsStayWhereTheyAre) {
+TEST(AllRanksTest, ListsAreNeverMoved) {
   const std::vector<int>& three = AllRanks(3);
   EXPECT_THAT(three, ElementsAre(0, 1, 2));
   AllRanks(4);

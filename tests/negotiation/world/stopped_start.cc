@@ -1,6 +1,6 @@
-// A world whose rank 1 is stopped before it starts: "stopped_start MOMENT", the
-// moment being before_mpi or, where the program owns MPI, before_hvdlite. The
-// other rank says on stderr how that ends.
+// A world whose rank 1 is stopped before it starts: "stopped_start MOMENT".
+// MOMENT is before_mpi or, if the program owns MPI, before_hvdlite. The other
+// rank prints on stderr how the start ends.
 #include <mpi.h>
 
 #include <csignal>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What is said and done when a rank is stopped before it starts. Usage:
+# Checks the messages and the exit code if a rank is stopped before it starts.
+# Usage:
 #   stopped_start_test.sh MPIRUN STOPPED_START before_mpi|before_hvdlite
 set -uo pipefail
 mpirun=$1 program=$2 moment=$3
@@ -21,7 +22,7 @@ where='MPI_Init_thread, where it waits for processes that'
   where='the roll call of the ranks, where it waits for rank 1 to come'
 for severity in warning error; do
   grep -q " rank 0 pid [0-9]* hvdlite $severity\] rank 0 (.*) has been .* is in $where" \
-    "$scratch/output" || fail "the $severity does not say what is waited for"
+    "$scratch/output" || fail "the $severity does not name what the rank waits for"
 done
 [[ $(grep -c 'ending the process' "$scratch/output") == 1 ]] ||
-  fail "it is not said once that the process ends"
+  fail "the end of the process is not logged exactly once"

@@ -43,7 +43,7 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 2;
 
-// Of `size` ranks in this process, each a node of its own.
+// Backends of `size` ranks in this process; each rank is a node of its own.
 std::vector<std::unique_ptr<Backend>> CreateBackends(int size) {
   auto communicators = collective::CreateInProcessWorld(size);
   auto channels = negotiation::CreateInProcessChannels(size).value();
@@ -85,7 +85,7 @@ Config OfThisProcessAlone() {
   return config;
 }
 
-TEST(WorldTest, RanksAddUpWhatTheySubmit) {
+TEST(WorldTest, AllreduceAddsTheRanksValues) {
   RunWorld([](World& world) {
     std::vector<float> values = {1, 10};
     const auto sum = world.coordinator().Submit(Sum("sum", values));
@@ -97,7 +97,7 @@ TEST(WorldTest, RanksAddUpWhatTheySubmit) {
   });
 }
 
-TEST(WorldTest, ClosedWorldRefusesWhatIsNewAndHasDoneWhatIsOld) {
+TEST(WorldTest, ClosedWorldRefusesNewAndHasFinishedOldOperations) {
   RunWorld([](World& world) {
     std::vector<float> values = {1};
     const auto before = world.coordinator().Submit(Sum("before", values));
@@ -107,7 +107,7 @@ TEST(WorldTest, ClosedWorldRefusesWhatIsNewAndHasDoneWhatIsOld) {
 
     EXPECT_TRUE(world.coordinator().Wait(**before).ok());
     EXPECT_TRUE(world.coordinator().WaitFor(**before, absl::ZeroDuration()));
-    world.coordinator().Leave("nobody is there to hear it");
+    world.coordinator().Leave("the world is closed");
     EXPECT_EQ(world.recorder(), nullptr);
     const std::vector<absl::Status> refusals = {
         world.coordinator().Submit(Sum("after", values)).status(),
@@ -123,7 +123,8 @@ TEST(WorldTest, ClosedWorldRefusesWhatIsNewAndHasDoneWhatIsOld) {
   });
 }
 
-// hvdliterun --report: sums of steps go into a pipe, also beside a timeline.
+// For hvdliterun --report, sums of steps are written into a pipe, also next to
+// a timeline.
 TEST(WorldTest, StepsAreReportedThroughThePipe) {
   absl::StatusOr<timeline::StepReportEnds> pipe =
       timeline::MakeStepReportPipe();
@@ -149,11 +150,11 @@ TEST(WorldTest, StepsAreReportedThroughThePipe) {
   EXPECT_GT(timeline::NumberOf(report->facts, "cpus", 0), 0);
 }
 
-TEST(WorldTest, ThreadThatWaitsHearsThatTheWorldCloses) {
-  // A rank that has left has the other's submissions refused.
+TEST(WorldTest, WaitingThreadLearnsThatTheWorldCloses) {
+  // If a rank has left, the submissions of others are refused.
   std::latch submitted(kRanks);
   RunWorld([&](World& world) {
-    // Of this rank alone, so that it never runs.
+    // Only this rank submits it, so that it never runs.
     std::vector<float> values = {1};
     const auto lonely = world.coordinator().Submit(
         Sum(absl::StrCat("of_rank_", world.topology().rank), values));
@@ -167,7 +168,7 @@ TEST(WorldTest, ThreadThatWaitsHearsThatTheWorldCloses) {
   });
 }
 
-// A thread is inside it, and looks on while the world closes.
+// A thread is inside the communicator while the world closes.
 class SlowCommunicator final
     : public hvdlite::testing::UnimplementedCommunicator {
  public:
@@ -184,9 +185,9 @@ class SlowCommunicator final
   }
   absl::Status Allgather(absl::Span<std::byte>,
                          absl::Span<const size_t>) override {
-    return absl::OkStatus();  // of one rank
+    return absl::OkStatus();  // there is one rank
   }
-  // The first that Close() does once nobody is inside.
+  // This is the first call of Close() after all threads have left.
   absl::Status Barrier() override {
     ended = true;
     return absl::OkStatus();
@@ -235,7 +236,7 @@ TEST(WorldTest, CloseWaitsForThreadsThatAreInside) {
   EXPECT_FALSE(communicator.ended_too_early);
 }
 
-TEST(WorldTest, NamesAreCountedAnewAfterJoins) {
+TEST(WorldTest, NumbersStartAgainAfterAJoin) {
   RunWorld([](World& world) {
     EXPECT_EQ(world.NextName("optimizer", 0), "optimizer.noname.0");
     EXPECT_EQ(world.NextName("optimizer", 0), "optimizer.noname.1");
@@ -255,7 +256,7 @@ TEST(WorldTest, NamesAreCountedAnewAfterJoins) {
 
 TEST(WorldTest, CompanionIsMadeOnceAndDestroyedWithTheWorld) {
   base::Mutex mutex;
-  std::vector<std::weak_ptr<int>> companions;  // one of each rank
+  std::vector<std::weak_ptr<int>> companions;  // one per rank
   RunWorld([&](World& world) {
     const auto make = [&]() -> std::shared_ptr<void> {
       auto companion = std::make_shared<int>(0);
@@ -288,12 +289,12 @@ TEST(CurrentWorldTest, ProcessHasOneWorldAtATime) {
   }
 }
 
-// The end of a process that has, or whose parent has, a world; both in a forked
-// process, since this one goes on.
+// The end of a process that has a world, or whose parent has one. Both are
+// forked processes, since this process continues.
 class ExitTest : public ::testing::Test {
  protected:
-  // How a forked process ends: by exit(0), after `body`, with another status if
-  // there is a world at the very end.
+  // Returns how a forked process ends: by exit(0) after `body`, or with another
+  // status if there is a world at the very end.
   static int StatusAfter(const std::function<void()>& body) {
     const pid_t process = fork();
     if (process == 0) {
@@ -304,7 +305,7 @@ class ExitTest : public ::testing::Test {
     waitpid(process, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  // Handlers run in the opposite order: to be called before the world starts.
+  // Call this before the world starts: handlers run in reverse order.
   static void LookAtTheEnd() {
     on_exit(
         [](int, void*) {
@@ -316,7 +317,7 @@ class ExitTest : public ::testing::Test {
   static constexpr int kWorld = 11;
 };
 
-TEST_F(ExitTest, AProcessLeavesItsWorldWhenItExits) {
+TEST_F(ExitTest, ProcessLeavesItsWorldAtExit) {
   EXPECT_EQ(StatusAfter([] {
               LookAtTheEnd();
               if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(1);
@@ -324,7 +325,7 @@ TEST_F(ExitTest, AProcessLeavesItsWorldWhenItExits) {
             kNoWorld);
 }
 
-TEST_F(ExitTest, AChildThatExitsLeavesItsParentsWorldAlone) {
+TEST_F(ExitTest, ChildThatExitsDoesNotAffectItsParentsWorld) {
   EXPECT_EQ(StatusAfter([] {
               LookAtTheEnd();
               if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(1);
@@ -340,7 +341,7 @@ TEST_F(ExitTest, AChildThatExitsLeavesItsParentsWorldAlone) {
             kNoWorld);
 }
 
-TEST_F(ExitTest, AChildIsNoRankAsLongAsItsParentIsOne) {
+TEST_F(ExitTest, ChildOfARankIsNotARank) {
   EXPECT_EQ(StatusAfter([] {
               if (!CheckNotForked().ok()) _exit(2);
               if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(3);
@@ -362,7 +363,7 @@ TEST_F(ExitTest, AChildIsNoRankAsLongAsItsParentIsOne) {
             0);
 }
 
-TEST(WorldTest, ATimelineIsMergedWhereItWasGivenWhateverTheWorkingDirectory) {
+TEST(WorldTest, TimelineIsMergedAtItsPathAfterChdir) {
   const std::filesystem::path before = std::filesystem::current_path();
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) /
@@ -381,7 +382,7 @@ TEST(WorldTest, ATimelineIsMergedWhereItWasGivenWhateverTheWorkingDirectory) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(WorldTest, WhatAWorldOfOneDoesNotUseIsCheckedAllTheSame) {
+TEST(WorldTest, WorldOfOneChecksUnusedSettings) {
   Config nodes = OfThisProcessAlone();
   nodes.virtual_nodes = "2,2";
   EXPECT_THAT(std::string(World::Start(nodes).status().message()),
@@ -393,7 +394,7 @@ TEST(WorldTest, WhatAWorldOfOneDoesNotUseIsCheckedAllTheSame) {
                         "cannot read it"));
 }
 
-TEST(WorldTest, ATableThatIsNoFileIsAnError) {
+TEST(WorldTest, TableThatIsNotAFileIsAnError) {
   const std::string pipe =
       absl::StrCat(::testing::TempDir(), "/table_pipe_", getpid());
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

@@ -1,4 +1,4 @@
-// Random batches for an allreduce of many tensors, and what must come out.
+// Random buckets for an allreduce of many tensors, and the expected results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,17 +18,17 @@
 
 namespace hvdlite::testing {
 
-// What every rank knows of a batch.
+// What every rank knows about a bucket.
 struct AllreduceBatch {
   collective::Reduction reduction;
-  std::vector<size_t> counts;       // elements of each tensor
-  std::vector<bool> in_place;       // of each tensor
-  std::vector<int> absent_on_rank;  // of each tensor; -1: nowhere
+  std::vector<size_t> counts;       // elements, by tensor
+  std::vector<bool> in_place;       // by tensor
+  std::vector<int> absent_on_rank;  // by tensor; -1: nowhere
 
   bool IsAbsent(size_t tensor, int rank) const {
     return absent_on_rank[tensor] == rank;
   }
-  // What a rank has for a tensor; differs by tensor and rank.
+  // The values of a rank for a tensor; they differ by tensor and rank.
   std::vector<double> Values(size_t tensor, int rank) const {
     return Contribution(reduction.dtype, reduction.op,
                         rank + static_cast<int>(tensor % 2), counts[tensor]);
@@ -65,7 +65,7 @@ inline double NeutralReference(DataType dtype, ReduceOp op) {
   if (op == ReduceOp::kProduct) return 1;
   if (op == ReduceOp::kSum) return 0;
   if (dtype == DataType::kBool) return op == ReduceOp::kMin;
-  // Beyond all values that occur: what a single rank without input adds.
+  // This is beyond all values that occur: a rank without input contributes it.
   return op == ReduceOp::kMin ? 1000 : -1000;
 }
 
@@ -84,7 +84,7 @@ inline std::vector<std::byte> ExpectedTensor(const AllreduceBatch& batch,
   return Encode(reduction.dtype, Reduced(reduction, std::move(contributions)));
 }
 
-// Runs the batch on one rank and compares every tensor.
+// Runs the bucket on one rank and checks every tensor.
 inline void CheckAllreduceBatch(collective::Communicator& communicator,
                                 collective::FusionBuffer& buffer,
                                 const AllreduceBatch& batch) {

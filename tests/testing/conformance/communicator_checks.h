@@ -1,6 +1,6 @@
-// Single operations of a Communicator against what they must give. All ranks
-// call the same check with the same arguments, where not said otherwise; it
-// reports failures to GoogleTest.
+// Checks of single operations of a Communicator. Unless stated otherwise, all
+// ranks call the same check with the same arguments. A check reports failures
+// to GoogleTest.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ namespace hvdlite::testing {
 
 using collective::Communicator;
 
-// Bytes that depend on who sends them, to whom, and on `seed`.
+// Bytes that depend on their sender, their receiver and `seed`.
 inline std::vector<std::byte> PatternBytes(int from, int to, int seed,
                                            size_t count) {
   std::vector<std::byte> bytes(count);
@@ -46,7 +46,7 @@ inline void ExpectInvalid(const absl::Status& status, const std::string& text) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(text));
 }
 
-// One Allreduce of Contribution()s against the reference.
+// Checks one Allreduce of Contribution()s against the reference.
 inline void CheckAllreduce(Communicator& communicator, DataType dtype,
                            ReduceOp op, size_t count) {
   SCOPED_TRACE(::testing::Message()
@@ -56,7 +56,7 @@ inline void CheckAllreduce(Communicator& communicator, DataType dtype,
   std::vector<std::byte> buffer =
       ContributionBytes(dtype, op, communicator.rank(), count);
   ExpectOk(communicator.Allreduce(absl::MakeSpan(buffer), dtype, op));
-  // Not EXPECT_EQ: it would print all the elements.
+  // EXPECT_EQ would print all elements.
   EXPECT_TRUE(buffer ==
               ExpectedReduction(dtype, op, communicator.size(), count));
 }
@@ -143,7 +143,7 @@ inline void CheckAlltoall(Communicator& communicator,
   EXPECT_TRUE(output == expected);
 }
 
-// Called by the two ranks alone, each with the other as `peer`; the lower one
+// Only the two ranks call this, each with the other as `peer`. The lower one
 // sends `from_lower` bytes, the higher one `from_higher`.
 inline void CheckExchange(Communicator& communicator, int peer,
                           size_t from_lower, size_t from_higher, int seed = 0) {
@@ -161,7 +161,7 @@ inline void CheckExchange(Communicator& communicator, int peer,
   EXPECT_TRUE(receive == expected);
 }
 
-// `count` operations of all kinds that follow from `seed`, the same on every
+// Checks `count` operations of all kinds, chosen by `seed`, the same on every
 // rank.
 inline void CheckRandomOperations(Communicator& communicator, int seed,
                                   int count) {
@@ -201,7 +201,8 @@ inline void CheckRandomOperations(Communicator& communicator, int seed,
         break;
       }
       case 5: {
-        // Pairs at a distance; who has no partner has nothing to do.
+        // Pairs of ranks at a distance exchange; a rank without a partner does
+        // nothing.
         const size_t from_lower = below(300);
         const size_t from_higher = below(300);
         const int distance = 1 + static_cast<int>(below(size));

@@ -1,5 +1,5 @@
-// What every Communicator must do. A backend's test includes this once and
-// instantiates the suite:
+// The requirements for every Communicator. A backend's test includes this once
+// and instantiates the suite:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorConformance,
 //                            ::testing::Values(MpiBackend()), BackendName);
@@ -28,7 +28,7 @@
 
 namespace hvdlite::testing {
 
-// The ways to reduce: all at once; beside the caller; in parts that are then
+// The ways to reduce: in one call; beside the caller; in parts that are then
 // gathered.
 using ReduceEverywhere = std::function<absl::Status(
     Communicator&, absl::Span<std::byte>, DataType, ReduceOp)>;
@@ -48,7 +48,7 @@ inline absl::Status ReduceInParts(Communicator& communicator,
   return communicator.Allgather(buffer, bytes);
 }
 
-// Ends the oldest allreduce that is under way.
+// Ends the oldest allreduce in progress.
 inline absl::Status EndAllreduce(Communicator& communicator) {
   for (;;) {
     HVDLITE_ASSIGN_OR_RETURN(const auto headway,
@@ -85,7 +85,7 @@ TEST_P(CommunicatorConformance, EveryTypeAndOperationMatchesTheReference) {
   });
 }
 
-TEST_P(CommunicatorConformance, SeveralAllreducesAtOnceEndInTheirOrder) {
+TEST_P(CommunicatorConformance, ConcurrentAllreducesEndInTheirOrder) {
   Run([](Communicator& communicator) {
     constexpr int kBuffers = 20;
     constexpr size_t kCount = 100003;
@@ -134,7 +134,7 @@ TEST_P(CommunicatorConformance, IntegerSumsAndProductsWrapAround) {
                          ? expected + static_cast<uint64_t>(start)
                          : expected * static_cast<uint64_t>(start);
         }
-        // Enough for the loops over whole vector registers.
+        // This is enough for the loops over whole vector registers.
         std::vector<T> values(1009, start);
         ExpectOk(
             reduce(communicator,
@@ -164,8 +164,7 @@ TEST_P(CommunicatorConformance, MinimaAndMaximaSpanTheRangeOfEveryInteger) {
     const auto check = [&]<typename T>(const ReduceEverywhere& reduce,
                                        DataType dtype, T) {
       using Limits = std::numeric_limits<T>;
-      // The largest value and the smallest, moved by the rank's number, in
-      // turn.
+      // The largest value and the smallest in turn, moved by the rank's number.
       const auto value_of = [](int rank, size_t i) {
         const auto moved = static_cast<T>(rank);
         return static_cast<T>((i + rank) % 2 == 0 ? Limits::max() - moved
@@ -231,7 +230,7 @@ TEST_P(CommunicatorConformance, NanOnOneRankReachesEveryRank) {
   });
 }
 
-TEST_P(CommunicatorConformance, InfinitiesAreReducedAsSuch) {
+TEST_P(CommunicatorConformance, InfinitiesStayInfinite) {
   Run([](Communicator& communicator) {
     const double infinity = std::numeric_limits<double>::infinity();
     const bool alone = communicator.size() == 1;
@@ -285,7 +284,7 @@ TEST_P(CommunicatorConformance, BroadcastReachesAllFromEveryRoot) {
   });
 }
 
-TEST_P(CommunicatorConformance, BarrierReturnsEveryTime) {
+TEST_P(CommunicatorConformance, BarrierCanBeRepeated) {
   Run([](Communicator& communicator) {
     for (int i = 0; i < 100; ++i) ExpectOk(communicator.Barrier());
   });

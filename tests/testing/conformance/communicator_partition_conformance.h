@@ -1,5 +1,5 @@
-// What every Communicator must do with buffers that consist of parts, and with
-// pairs of ranks. Included by communicator_conformance.h.
+// The requirements for every Communicator concerning buffers with parts, and
+// pairs of ranks. communicator_conformance.h includes this.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace hvdlite::testing {
 
-// Sizes of parts, for some number of ranks: none, equal, one part alone, uneven
-// ones with zeros, large.
+// Sizes of parts for some number of ranks: empty, equal, a single part, uneven
+// ones with zeros, and large.
 inline std::vector<std::vector<size_t>> AwkwardParts(int size) {
   const size_t n = size;
   std::vector<std::vector<size_t>> all = {std::vector<size_t>(n, 0),
@@ -59,7 +59,8 @@ TEST_P(CommunicatorConformance, AlltoallGivesEveryRankItsPartOfEveryOther) {
   Run([](Communicator& communicator) {
     const int size = communicator.size();
     for (const auto& parts : AwkwardParts(size)) {
-      // All send alike; all receive alike; every pair has a size of its own.
+      // All send the same sizes; all receive the same sizes; every pair has its
+      // own size.
       std::vector<std::vector<size_t>> by_receiver(size, parts);
       std::vector<std::vector<size_t>> by_sender;
       std::vector<std::vector<size_t>> by_pair(size);
@@ -76,7 +77,7 @@ TEST_P(CommunicatorConformance, AlltoallGivesEveryRankItsPartOfEveryOther) {
   });
 }
 
-TEST_P(CommunicatorConformance, EveryPairExchangesWhileTheOthersDoNot) {
+TEST_P(CommunicatorConformance, EveryPairCanExchangeAlone) {
   Run([](Communicator& communicator) {
     const int self = communicator.rank();
     const size_t sizes[][2] = {{1, 1},    {0, 0},   {0, 9},
@@ -106,7 +107,7 @@ TEST_P(CommunicatorConformance, WrongPartsFailAndTheWorldStaysUsable) {
     ExpectInvalid(communicator.Allgather(buffer, fours),
                   "do not add up to the " + std::to_string(8 * n) + " bytes");
     if (n > 1) {
-      // The sum is right only because it overflows.
+      // The sum is correct only because it overflows.
       std::vector<size_t> overflowing(n, 0);
       overflowing[0] = 8 * n + 1;
       overflowing[1] = ~size_t{0};

@@ -1,5 +1,5 @@
-// What every Communicator must do with subgroups. Included by
-// communicator_conformance.h.
+// The requirements for every Communicator concerning subgroups.
+// communicator_conformance.h includes this.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,8 @@
 
 namespace hvdlite::testing {
 
-// Called by the members alone; null, and a failure, where it cannot be made.
+// Only the members call this. If the subgroup cannot be made, this reports a
+// failure and returns null.
 inline std::unique_ptr<Communicator> NewSubgroup(
     Communicator& communicator, const std::vector<int>& members, int tag = 0) {
   auto subgroup = communicator.CreateSubgroup(members, tag);
@@ -60,7 +61,7 @@ TEST_P(CommunicatorConformance, DisjointSubgroupsWorkAtTheSameTime) {
     }
     const auto subgroup = NewSubgroup(communicator, members, /*tag=*/parity);
     ASSERT_NE(subgroup, nullptr);
-    // What they do, and how much of it, has nothing in common.
+    // Kinds and numbers of their operations differ.
     CheckRandomOperations(*subgroup, /*seed=*/7 + parity,
                           /*count=*/100 + 200 * parity);
     CheckRandomOperations(communicator, /*seed=*/3, /*count=*/20);
@@ -80,7 +81,7 @@ TEST_P(CommunicatorConformance, SubgroupsCountTheirRanksInAnyOrder) {
   });
 }
 
-TEST_P(CommunicatorConformance, SubgroupsThatOverlapInARingDoNotMixUp) {
+TEST_P(CommunicatorConformance, OverlappingSubgroupsInARingAreIndependent) {
   Run([](Communicator& communicator) {
     if (communicator.size() < 3 || communicator.rank() > 2) return;
     const std::vector<int> ring[] = {{0, 1}, {1, 2}, {0, 2}};
@@ -102,7 +103,7 @@ TEST_P(CommunicatorConformance, SubgroupsThatOverlapInARingDoNotMixUp) {
 
 TEST_P(CommunicatorConformance, SubgroupsHaveSubgroups) {
   Run([](Communicator& communicator) {
-    // All but rank 0; of these, all but the first: ranks 2, 3, ... here.
+    // The members are all ranks but 0; then all of these but the first.
     std::vector<int> members;
     for (int rank = 1; rank < communicator.size(); ++rank) {
       members.push_back(rank);

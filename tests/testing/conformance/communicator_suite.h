@@ -1,5 +1,4 @@
-// The suite that the conformance tests of communicators belong to, and what it
-// needs to know of a backend.
+// The test suite of communicators, and what it has to know about a backend.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +13,7 @@ namespace hvdlite::testing {
 
 struct ConformanceBackend {
   std::string name;  // letters and digits
-  // Makes a new world and runs the body on every rank of it that is in this
+  // Makes a new world, and runs the body on every rank of it that is in this
   // process, each with its communicator.
   std::function<void(
       const std::function<void(collective::Communicator&)>& body)>

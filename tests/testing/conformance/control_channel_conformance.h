@@ -1,6 +1,7 @@
-// What every ControlChannel must do. Each check is run by all ranks of a world,
-// each with its own channel, which reaches all others: where a channel connects
-// neighbours only, all ranks are neighbours. kControlChannelChecks lists them.
+// The requirements for every ControlChannel. All ranks of a world run each
+// check, each with its own channel. The channel reaches all other ranks; if it
+// connects only neighbours, all ranks are neighbours. kControlChannelChecks
+// lists the checks.
 #pragma once
 
 #include <poll.h>
@@ -19,8 +20,8 @@
 
 namespace hvdlite::testing {
 
-// Sleeps the way the channel says; TryReceive has just returned nothing. False
-// if something came before it slept.
+// Sleeps as the channel requires, after TryReceive has returned nothing. False
+// if a message came before the sleep.
 inline bool SleepOn(negotiation::ControlChannel& channel) {
   if (!channel.PrepareToSleep()) return false;
   std::vector<pollfd> watched;
@@ -35,8 +36,8 @@ inline bool SleepOn(negotiation::ControlChannel& channel) {
   return true;
 }
 
-// The next message; waits for it the way the channel says, after looking
-// `looks` times more.
+// Returns the next message. Looks `looks` more times, and then waits as the
+// channel requires.
 inline negotiation::ControlMessage Receive(negotiation::ControlChannel& channel,
                                            int looks = 0) {
   for (;;) {
@@ -63,8 +64,8 @@ inline std::string NumberedMessage(int from, int number) {
 
 inline constexpr int kRoundsOfSizes = UnlessSanitized(10, 3);
 
-// Everybody sends `count` messages to everybody before anybody receives one;
-// messages of one sender arrive in order and whole.
+// All ranks send `count` messages to all ranks before any rank receives one.
+// Messages of one sender arrive complete and in order.
 inline void ExchangeAll(
     negotiation::ControlChannel& channel, int count,
     const std::function<std::string(int from, int number)>& message_of) {
@@ -78,7 +79,7 @@ inline void ExchangeAll(
   std::map<int, int> next;
   for (int i = 0; i < count * (channel.size() - 1); ++i) {
     const negotiation::ControlMessage message = Receive(channel);
-    // Not ASSERT_EQ, which would print megabytes.
+    // ASSERT_EQ would print megabytes.
     ASSERT_TRUE(message.bytes == message_of(message.from, next[message.from]))
         << "rank " << channel.rank() << ": message " << next[message.from]
         << " of rank " << message.from << " is " << message.bytes.size()
@@ -92,10 +93,9 @@ inline void CheckMessagesArriveInOrder(negotiation::ControlChannel& channel) {
   ExchangeAll(channel, 5 * kRoundsOfSizes, NumberedMessage);
 }
 
-// Small messages that were sent after large ones must not overtake them; and
-// what does not fit into the transport must not keep Send from returning, since
-// nobody receives meanwhile.
-// Of the large messages of all ranks together.
+// Small messages must not overtake large ones that were sent before. Send must
+// return even if the transport is full, since no rank receives meanwhile.
+// kLargeBytes is the size of the large messages of all ranks together.
 inline constexpr size_t kLargeBytes = UnlessSanitized(16'000'000, 1'600'000);
 
 inline void CheckLargeMessagesNeedNoReceiver(
@@ -122,7 +122,7 @@ inline void CheckManySmallMessagesFromAllRanksAtOnce(
   });
 }
 
-// A message goes round the ring of ranks many times.
+// A message is passed around the ring of ranks many times.
 inline void CheckRing(negotiation::ControlChannel& channel) {
   if (channel.size() == 1) return;
   constexpr int kRounds = 100;
@@ -143,8 +143,8 @@ inline void CheckRing(negotiation::ControlChannel& channel) {
   EXPECT_TRUE(channel.Flush(absl::Seconds(60)).ok());
 }
 
-// Ranks look several times for a message, then sleep: at times just when it
-// arrives. A wake-up that is lost leaves them asleep for ever.
+// Ranks look several times for a message, and then sleep, sometimes just when
+// it arrives. A lost wake-up leaves them asleep for ever.
 inline void CheckNoMessageIsLostBetweenLookingAndSleeping(
     negotiation::ControlChannel& channel) {
   constexpr int kRounds = UnlessSanitized(1000, 250);
@@ -162,13 +162,13 @@ inline void CheckNoMessageIsLostBetweenLookingAndSleeping(
   EXPECT_TRUE(channel.Flush(absl::Seconds(60)).ok());
 }
 
-// Who has found nothing, sends, and then sleeps, is woken by the answer.
+// A rank that has received nothing sends, and then sleeps. The answer wakes it.
 inline void CheckSenderMaySleepAtOnce(negotiation::ControlChannel& channel) {
   constexpr int kRounds = 200;
   const int partner = channel.rank() ^ 1;
   if (partner >= channel.size()) return;
   for (int round = 0; round < kRounds; ++round) {
-    // Large enough at times to need both sides more than once.
+    // Some messages are so large that both sides must act more than once.
     const std::string text(round % 10 == 0 ? 300'000 : 10, 'x');
     if (channel.rank() < partner) {
       const auto nothing = channel.TryReceive();
@@ -206,8 +206,8 @@ inline void CheckFlushedMessagesNeedTheirSenderNoMore(
   }
 }
 
-// What counts as delivered arrives although its sender does nothing more; and
-// in the end everything counts.
+// Delivered messages arrive although their sender does nothing more; in the end
+// all messages are delivered.
 inline void CheckDeliveredMessagesNeedTheirSenderNoMore(
     negotiation::ControlChannel& channel, const Barrier& barrier) {
   uint64_t sent = channel.delivered();
@@ -236,7 +236,7 @@ inline void CheckDeliveredMessagesNeedTheirSenderNoMore(
 }
 
 // Descriptors become readable when a message arrives, and quiet once it has
-// been received: a sleeper would otherwise be woken for nothing, for ever.
+// been received. Otherwise a sleeper would be woken for nothing, for ever.
 inline void CheckDescriptorsTellOfMessages(negotiation::ControlChannel& channel,
                                            const Barrier& barrier) {
   constexpr int kMostWakeUpsForNothing = 1000;
@@ -278,7 +278,7 @@ inline void CheckDescriptorsTellOfMessages(negotiation::ControlChannel& channel,
   barrier();
 }
 
-// Looking again and again costs nothing but time, and messages get through.
+// Looking repeatedly is harmless, and messages arrive.
 inline void CheckLookingOftenIsHarmless(negotiation::ControlChannel& channel,
                                         const Barrier& barrier) {
   for (int look = 0; look < 10'000; ++look) {
@@ -289,8 +289,8 @@ inline void CheckLookingOftenIsHarmless(negotiation::ControlChannel& channel,
   CheckRing(channel);
 }
 
-// All of the above, by names to follow "MpiChannel". `run` is called on every
-// rank.
+// All checks above, with names that follow "MpiChannel". Every rank calls
+// `run`.
 struct ControlChannelCheck {
   const char* name;
   void (*run)(negotiation::ControlChannel&, const Barrier&);

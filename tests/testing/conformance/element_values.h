@@ -1,5 +1,5 @@
-// Elements of every data type as doubles, written for clearness: what tests
-// compare with.
+// Elements of every data type as doubles, written for clarity. Tests compare
+// with them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,9 +19,10 @@
 
 namespace hvdlite::testing {
 
-// Rounds to a binary floating-point format of at most 16 bits: `mantissa_bits`
-// after the binary point, exponents of normal numbers from `min_exponent` to
-// `max_exponent`; to nearest, ties to even. IEEE 754-2008, 4.3.1 and 7.4.
+// Rounds to a binary floating-point format of at most 16 bits, to nearest, ties
+// to even. `mantissa_bits`: bits after the binary point; `min_exponent` and
+// `max_exponent`: the exponents of normal numbers. IEEE 754-2008, 4.3.1 and
+// 7.4.
 inline uint16_t EncodeSmallFloat(double value, int mantissa_bits,
                                  int min_exponent, int max_exponent) {
   const int exponent_ones = max_exponent - min_exponent + 2;
@@ -35,10 +36,12 @@ inline uint16_t EncodeSmallFloat(double value, int mantissa_bits,
   if (magnitude == 0) return sign;
   if (std::isinf(magnitude)) return sign | infinity;
   const int exponent = std::max(std::ilogb(magnitude), min_exponent);
-  // In units of the last place; exact, since it only moves the exponent.
+  // The value in units of the last place. This is exact, since only the
+  // exponent changes.
   const double units =
       std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent));
-  // A normal number's leading bit adds the 1 that its biased exponent needs.
+  // The leading bit of a normal number adds the 1 that its biased exponent
+  // needs.
   const double bits =
       std::ldexp(exponent - min_exponent, mantissa_bits) + units;
   return static_cast<uint16_t>(
@@ -76,8 +79,7 @@ inline double DecodeBFloat16(uint16_t bits) {
   return DecodeSmallFloat(bits, 7, -126, 127);
 }
 
-// The type of the floats that a complex number consists of; of other types, the
-// type itself.
+// The float type of a complex number's parts; for other types, the type itself.
 inline collective::DataType PartOf(collective::DataType dtype) {
   if (dtype == collective::DataType::kComplex64) {
     return collective::DataType::kFloat32;
@@ -89,8 +91,8 @@ inline collective::DataType PartOf(collective::DataType dtype) {
 }
 
 // The bytes of values.size() elements. Values must be in the type's range. A
-// complex type has v + 2vi for a value v: whatever is done to both parts alike
-// rounds both alike, and neither can be taken for the other.
+// complex type has v + 2vi for a value v: operations that treat both parts
+// equally round both equally, and the parts cannot be confused.
 inline std::vector<std::byte> Encode(collective::DataType dtype,
                                      const std::vector<double>& values) {
   if (PartOf(dtype) != dtype) {
@@ -124,7 +126,7 @@ inline std::vector<std::byte> Encode(collective::DataType dtype,
 }
 
 // The elements as doubles (integers beyond 2^53 are rounded). Complex ones must
-// be as Encode() makes them.
+// have the form that Encode() makes.
 inline std::vector<double> Decode(collective::DataType dtype,
                                   absl::Span<const std::byte> bytes) {
   if (PartOf(dtype) != dtype) {

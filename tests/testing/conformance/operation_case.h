@@ -1,5 +1,5 @@
-// OperationCase: one operation of a coordinator, on whom, and what it must
-// give.
+// OperationCase is one operation of a coordinator, its ranks, and its expected
+// results.
 #pragma once
 
 #include <algorithm>
@@ -22,16 +22,16 @@ using negotiation::kAnyLength;
 using negotiation::Request;
 using negotiation::TensorSpec;
 
-// What all ranks know of an operation. Ranks contribute ContributionAt(), moved
-// by an offset of each tensor's.
+// What all ranks know about an operation. Ranks contribute ContributionAt()
+// plus an offset for each tensor.
 struct OperationCase {
   Request request;
   std::vector<int> members;  // of the process set
-  std::vector<int> joined;   // members that take part with nothing
+  std::vector<int> joined;   // members that take part without data
   std::vector<int> absent;   // members that have no gradient
-  int64_t max_rows = 4;  // of a rank in an allgather, of a split of an alltoall
+  int64_t max_rows = 4;      // by rank (allgather) or split (alltoall)
   int seed = 0;
-  bool average_over_all = false;  // not over those that take part alone
+  bool average_over_all = false;  // not only over those that take part
 
   bool is_reduction() const {
     return request.collective == Collective::kAllreduce ||
@@ -48,14 +48,15 @@ struct OperationCase {
     return absl::c_find(members, rank) - members.begin();
   }
 
-  // Some number that differs from place to place.
+  // A number that differs from place to place.
   uint64_t Mix(uint64_t a, uint64_t b) const {
     uint64_t x = static_cast<uint64_t>(seed) * 1'000'003 + a * 8191 + b * 131;
     x ^= x >> 13;
     x *= 0x9e3779b97f4a7c15;
     return x >> 33;
   }
-  // Rows of `rank`'s tensor in an allgather, or that `from` sends to `to`.
+  // The rows of `rank`'s tensor in an allgather, or the rows that `from` sends
+  // to `to`.
   int64_t GatheredRows(size_t tensor, int rank) const {
     if (!TakesPart(rank)) return 0;
     return static_cast<int64_t>(Mix(tensor + 1, rank) % (max_rows + 1));
@@ -95,7 +96,7 @@ inline std::vector<double> ElementsOf(const OperationCase& spec, size_t tensor,
   return values;
 }
 
-// What a rank contributes to elements [begin, begin + count) once prescaled.
+// What a rank contributes to elements [begin, begin + count) after prescaling.
 inline std::vector<double> PrescaledElements(const OperationCase& spec,
                                              size_t tensor, int rank,
                                              int64_t begin, int64_t count) {
@@ -141,7 +142,7 @@ inline std::vector<double> AdasumPair(const std::vector<double>& a,
   return sum;
 }
 
-// FusedAdasum tells which ranks combine.
+// FusedAdasum defines which ranks combine.
 inline std::vector<double> ExpectedAdasum(const OperationCase& spec,
                                           size_t tensor) {
   const int64_t count = Elements(spec.request.tensors[tensor]);
@@ -170,7 +171,7 @@ inline std::vector<double> ExpectedAdasum(const OperationCase& spec,
   return nodes[0];
 }
 
-// What `rank`'s output of the tensor must be.
+// The expected output of `rank` for the tensor.
 inline std::vector<double> ExpectedOutput(const OperationCase& spec,
                                           size_t tensor, int rank) {
   const Request& request = spec.request;
@@ -217,8 +218,8 @@ inline std::vector<double> ExpectedOutput(const OperationCase& spec,
   }
 }
 
-// By how much an element of the result may differ from `expected`, whose
-// largest element is `largest`.
+// The maximum difference between an element of the result and `expected`;
+// `largest` is the largest expected element.
 inline double Tolerance(const OperationCase& spec, DataType dtype,
                         double expected, double largest) {
   if (!Rounds(dtype)) return 0;

@@ -1,4 +1,4 @@
-// OperationRun: one rank's part in an OperationCase.
+// OperationRun is one rank's part in an OperationCase.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ namespace hvdlite::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// Owns the memory of an operation, and compares its outputs with what they must
-// be; `label` goes into every failure. Outlives the operation.
+// Owns the memory of an operation, and compares its outputs with the expected
+// ones. Every failure contains `label`. Must outlive the operation.
 class OperationRun {
  public:
   OperationRun(OperationCase spec, int rank, std::string label)
@@ -29,14 +29,14 @@ class OperationRun {
   const OperationCase& spec() const { return spec_; }
   const std::string& label() const { return label_; }
 
-  // To be called once. The request may be made to differ from the case's: then
-  // the operation must not succeed.
+  // Call this once. The request may be changed afterwards; then the operation
+  // must not succeed.
   negotiation::Operation MakeOperation() {
     const Request& request = spec_.request;
     negotiation::Operation operation;
     operation.request = request;
     operation.absent = absl::c_linear_search(spec_.absent, rank_);
-    // Overlapping output and input is allowed in these.
+    // Output and input may overlap in these.
     const bool in_place = spec_.seed % 2 == 0 && !operation.absent &&
                           (request.collective == Collective::kAllreduce ||
                            request.collective == Collective::kAdasum ||
@@ -92,7 +92,8 @@ class OperationRun {
     for (size_t i = 0; i < spec_.request.tensors.size(); ++i) CheckTensor(i);
   }
 
-  // It failed on this rank, because of something that `text` names.
+  // The operation must have failed on this rank, with an error that contains
+  // `text`.
   void CheckFailed(const negotiation::Completion& completion,
                    const std::string& text) {
     CheckDone(completion);
@@ -103,7 +104,8 @@ class OperationRun {
     EXPECT_EQ(allocations_, 0) << label_;
   }
 
-  // It has ended, well or not, and has told so once.
+  // The operation must have ended, with or without an error, and reported this
+  // once.
   void CheckDone(const negotiation::Completion& completion) const {
     ASSERT_TRUE(completion.done()) << label_;
     EXPECT_EQ(done_calls_, 1) << label_;

@@ -1,4 +1,4 @@
-// Program: what all ranks of a world do in a random test, made from a seed.
+// Program is what all ranks of a world do in a random test, made from a seed.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@ struct ProgramStep {
     kMismatch,  // rank `faulty` passes another shape
     kRefusal,   // rank `faulty` refuses
     kDoomed,    // rank `faulty` never submits it; the set is removed
-    kLate,      // submitted after its set's removal: either result will do
+    kLate,      // submitted after its set's removal: any result is correct
     kJoined,    // a rank that it needs has joined
   };
-  // Its process set is filled in by the runner; `joined` by the generator.
+  // The runner fills in its process set, and the generator fills in `joined`.
   OperationCase operation;
-  int set = 0;  // index in Program::sets; of kAdd/kRemoveProcessSet: which
+  int set = 0;  // index in Program::sets; kAdd/kRemoveProcessSet: that one
   Fault fault = Fault::kNone;
   int faulty = -1;
 
@@ -39,16 +39,17 @@ struct ProgramStep {
   }
 };
 
-// Steps are divided into blocks. A rank submits a block's steps in an order of
-// its own and may then wait for any step so far that has its end: that cannot
-// deadlock, since all ranks submit what they take part in of a block before any
-// waits for it, and wait for nothing beyond. At the segment's end everything is
-// waited for.
+// Steps are divided into blocks. A rank submits the steps of a block in its own
+// order, and may then wait for any previous step that ends. This cannot
+// deadlock: all ranks submit all their steps of a block before any rank waits
+// for one, and no rank waits for later steps. At the end of the segment, all
+// steps are awaited.
 struct ProgramSegment {
   bool starts_with_barrier = false;
   std::vector<ProgramStep> steps;
   std::vector<int> block_ends;  // indices of steps; the last is steps.size()
-  // Not empty: rank r submits the first steps_before_join[r] steps and joins.
+  // Not empty: rank r submits the first steps_before_join[r] steps, and then
+  // joins.
   std::vector<int> steps_before_join;
 };
 
@@ -201,8 +202,8 @@ class ProgramGenerator {
     return request;
   }
 
-  // Names come back, most of the time with the same request, so that they are
-  // registered. `shared`: over process sets, which needs a barrier between.
+  // Names are used again, usually with the same request, so that they get ids.
+  // `shared`: also in several process sets, which needs a barrier in between.
   ProgramStep OperationStep(bool shared) {
     ProgramStep step;
     step.set =
@@ -277,7 +278,7 @@ class ProgramGenerator {
     const int count = static_cast<int>(segment.steps.size());
     for (int end = 0; end < count;) {
       const int begin = end;
-      // A removal begins a block: what comes before is submitted before it.
+      // A removal begins a block: everything before it is submitted first.
       do {
         ++end;
       } while (end < count && end - begin < longest &&
@@ -311,7 +312,8 @@ class ProgramGenerator {
     program_.segments.push_back(std::move(segment));
   }
 
-  // Perhaps with operations that never get ready, and some that come too late.
+  // Sometimes adds operations that never become ready, and some that are too
+  // late.
   void AddRemoval(ProgramSegment& segment, int index) {
     const int set = usable_[index];
     const std::vector<int> keep = usable_;
@@ -376,9 +378,9 @@ class ProgramGenerator {
   std::mt19937_64 name_random_;
   Program program_;
   std::vector<int> usable_;         // process sets that operations may use
-  std::vector<std::string> names_;  // of the present segment
+  std::vector<std::string> names_;  // of the current segment
   int next_name_ = 0;
-  int rings_ = 0;  // sets of a ring of three ranks that are still to be made
+  int rings_ = 0;  // remaining sets of a ring of three ranks
 };
 
 }  // namespace hvdlite::testing

@@ -1,5 +1,5 @@
-// What random programs have in them, so that a generator that no longer makes
-// it is seen, and no other test needs to try it all one by one.
+// What random programs contain. It detects a generator that no longer makes
+// some kind of operation, so that no other test has to try them all one by one.
 #pragma once
 
 #include <set>
@@ -21,7 +21,7 @@ class ProgramCoverage {
     }
   }
 
-  // What programs should have and none does, in words.
+  // Descriptions of what programs should contain and none does.
   std::vector<std::string> Missing() const {
     std::vector<std::string> missing;
     for (const std::string& one : Wanted()) {

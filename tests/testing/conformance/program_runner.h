@@ -1,4 +1,4 @@
-// Runs a Program on one rank, and compares all outputs with what they must be.
+// Runs a Program on one rank, and compares all outputs with the expected ones.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ class ProgramRunner {
  public:
   // How a test disturbs a program.
   struct Hooks {
-    // The world is lost, as `status` says, which ends the program. Where there
-    // is no such function, that is a failure.
+    // Called if the world is lost with `status`; this ends the program. If it
+    // is null, a lost world is a failure.
     std::function<void(const std::string& label, const absl::Status& status)>
         lost;
     // May change what is submitted.
@@ -46,7 +46,7 @@ class ProgramRunner {
 
   void Run() {
     for (size_t i = 0; i < program_.segments.size(); ++i) {
-      // One failure is enough, and what follows it is of no interest.
+      // One failure is enough; later ones follow from it.
       const absl::Status status = coordinator_.world_status();
       if (!status.ok()) {
         if (!IsLoss(Label(i, 0, ""), status)) {
@@ -56,7 +56,7 @@ class ProgramRunner {
       }
       RunSegment(i);
     }
-    // Nobody leaves before all have done with their process sets.
+    // No rank leaves before all ranks have finished with their process sets.
     AwaitBarrier(program_.segments.size());
   }
 
@@ -79,7 +79,8 @@ class ProgramRunner {
   bool Chance(int percent) {
     return static_cast<int>(random_() % 100) < percent;
   }
-  // Tells the test of a world that is lost, if it is one and the test knows.
+  // Reports a lost world to the test. Returns whether the world is lost and the
+  // test expects it.
   bool IsLoss(const std::string& label, const absl::Status& status) const {
     if (status.code() != absl::StatusCode::kUnavailable || !hooks_.lost) {
       return false;
@@ -103,7 +104,7 @@ class ProgramRunner {
       begin = std::max(begin, end);
     }
     CompletionPtr join;
-    // Before or after the others are waited for.
+    // This happens before or after waiting for the others.
     const bool early = Chance(50);
     if (!segment.steps_before_join.empty() && early) {
       join = SubmitJoin(index);
@@ -155,7 +156,7 @@ class ProgramRunner {
         order.push_back(i);
       }
     }
-    // A removal stays where it is: first.
+    // A removal stays first.
     const size_t fixed =
         !order.empty() &&
                 program_.segments[segment].steps[order.front()].ends_set()
@@ -185,7 +186,7 @@ class ProgramRunner {
       operation.request.tensors.back().shape.push_back(1);
     }
     if (step.fault == Fault::kRefusal && rank_ == step.faulty) {
-      operation.request.local_error = "it does not want to";
+      operation.request.local_error = "refused on purpose";
     }
     auto completion = coordinator_.Submit(std::move(operation));
     if (completion.ok()) {
@@ -204,7 +205,7 @@ class ProgramRunner {
            absl::StrContains(status.message(), "removed");
   }
 
-  // Some of those that are sure to end by now.
+  // Waits for some operations that have ended or certainly will.
   void WaitForSome(const std::vector<Submitted>& submitted) {
     for (const Submitted& one : submitted) {
       if (one.step->fault == Fault::kDoomed || !Chance(30)) continue;
@@ -212,7 +213,7 @@ class ProgramRunner {
     }
   }
 
-  // From one or several threads.
+  // Waits in one or several threads.
   void WaitForAll(const std::vector<Submitted>& submitted) {
     std::vector<CompletionPtr> completions;
     for (const Submitted& one : submitted)
@@ -241,7 +242,7 @@ class ProgramRunner {
       case Fault::kMismatch:
         return one.run->CheckFailed(completion, "disagree about the shape");
       case Fault::kRefusal:
-        return one.run->CheckFailed(completion, "it does not want to");
+        return one.run->CheckFailed(completion, "refused on purpose");
       case Fault::kDoomed:
         return one.run->CheckFailed(completion, "has been removed");
       case Fault::kLate:

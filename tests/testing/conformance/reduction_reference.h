@@ -1,4 +1,4 @@
-// What reductions must give, computed element by element in double.
+// The expected results of reductions, computed element by element in double.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ inline std::vector<DataType> AllDataTypes() {
   return all;
 }
 
-// Those that a backend is tried with: all of them, but under ThreadSanitizer,
-// to which one is like another and each takes long, one of each width.
+// The data types to test a backend with: all of them; under ThreadSanitizer
+// only one of each width, since each takes long.
 inline std::vector<DataType> DataTypesToTry() {
 #ifdef __SANITIZE_THREAD__
   return {DataType::kInt8, DataType::kBFloat16, DataType::kFloat32,
@@ -35,7 +35,7 @@ inline std::vector<DataType> DataTypesToTry() {
 #endif
 }
 
-// Those that the type has.
+// The reductions that the type supports.
 inline std::vector<ReduceOp> ReduceOpsOf(DataType dtype) {
   if (PartOf(dtype) != dtype) return {ReduceOp::kSum};
   std::vector<ReduceOp> all;
@@ -45,7 +45,7 @@ inline std::vector<ReduceOp> ReduceOpsOf(DataType dtype) {
   return all;
 }
 
-// For random choices: `op`, but a sum where the type does not have it.
+// For random choices: `op`, or a sum if the type does not support it.
 inline ReduceOp OpOrSum(DataType dtype, ReduceOp op) {
   return HasOp(dtype, op) ? op : ReduceOp::kSum;
 }
@@ -54,8 +54,8 @@ inline bool IsUnsigned(DataType dtype) {
   return FindTraits(dtype)->kind == collective::NumberKind::kUnsigned;
 }
 
-// The pattern of contributions repeats after so many elements: long enough to
-// show elements that went astray, short enough to be computed in no time.
+// The pattern of contributions repeats after this many elements. It is long
+// enough to show misplaced elements, and short enough to be computed quickly.
 inline constexpr size_t kPeriod = 2640;
 
 // What `rank` contributes at index i: values whose reductions over up to 8
@@ -104,14 +104,14 @@ inline double ScaledValue(DataType dtype, double factor, double value) {
   const double product = factor * value;
   const double whole = std::trunc(product + std::copysign(1e-6, product));
   if (dtype == DataType::kBool) return whole != 0 ? 1 : 0;
-  // 64-bit integers are not scaled to beyond their range here.
+  // 64-bit integers are not scaled beyond their range here.
   const int bits = static_cast<int>(8 * SizeOf(dtype));
   if (bits == 64) return whole;
   const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
   return std::clamp(whole, IsUnsigned(dtype) ? 0.0 : -end, end - 1);
 }
 
-// What comes of what the ranks contribute, at least one; not compressed.
+// The reduction of the contributions of at least one rank; not compressed.
 inline std::vector<double> Reduced(
     const collective::Reduction& reduction,
     std::vector<std::vector<double>> contributions) {
@@ -136,7 +136,7 @@ inline std::vector<double> Reduced(
   return result;
 }
 
-// `period` over and over, `size` bytes.
+// Repeats `period` up to `size` bytes.
 inline std::vector<std::byte> Repeat(const std::vector<std::byte>& period,
                                      size_t size) {
   std::vector<std::byte> bytes;

@@ -1,4 +1,4 @@
-// Communicators for tests to derive from: override what the test is about.
+// Communicators for tests to derive from: a test overrides what it needs.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hvdlite::testing {
 
-// Rank 0 of 1, by default; every operation returns Unimplemented.
+// Rank 0 of 1, by default. Every operation returns Unimplemented.
 class UnimplementedCommunicator : public collective::Communicator {
  public:
   explicit UnimplementedCommunicator(int rank = 0, int size = 1)
@@ -61,7 +61,7 @@ class UnimplementedCommunicator : public collective::Communicator {
   int size_;
 };
 
-// Passes every call on to `base`.
+// Forwards every call to `base`.
 class ForwardingCommunicator : public collective::Communicator {
  public:
   explicit ForwardingCommunicator(

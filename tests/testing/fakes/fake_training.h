@@ -1,5 +1,5 @@
-// Traces of trainings as hvdlite would record them, made up: for tests of what
-// is read from a trace.
+// Made-up traces of trainings, as hvdlite records them, for tests of code that
+// reads traces.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 
 namespace hvdlite::timeline {
 
-// In each step each rank loads a batch, computes, submits `batches` tensors at
-// the end of it, and waits until all are reduced, one after the other.
+// In each step each rank loads a mini-batch, computes, submits `batches`
+// tensors at the end, and waits until they have been reduced one after the
+// other.
 struct FakeTraining {
   int64_t ranks = 2;
   int64_t steps = 20;
@@ -23,15 +24,15 @@ struct FakeTraining {
       [](int64_t, int64_t) { return 0; };
   std::function<int64_t(int64_t rank, int64_t step)> computing_us =
       [](int64_t, int64_t) { return 10'000; };
-  // Of computing; null: not recorded, as by versions before it was.
+  // The work of computing; null: not recorded, as by older versions.
   std::function<int64_t(int64_t rank, int64_t step)> work = nullptr;
   std::function<int64_t(int64_t rank, int64_t step)> cpu_us = nullptr;
-  int64_t progress_us = 20;  // from when all are ready to a batch's start
+  int64_t progress_us = 20;  // from when all are ready to the bucket's start
   int64_t batches = 1;       // per step
-  int64_t batch_us = 200;    // data plane; a fifth more are copies
+  int64_t batch_us = 200;    // data plane; copies take a fifth more
   int64_t batch_bytes = 4 << 20;
   std::string algorithm = "MPI by chunks";
-  // Counters per second, of each rank.
+  // Counters per second for each rank.
   std::function<std::vector<std::pair<std::string, std::vector<TraceArg>>>(
       int64_t rank)>
       counters = nullptr;
@@ -152,7 +153,7 @@ inline Trace MakeTrace(const FakeTraining& training) {
     if (!training.counters || step % 2 == 0) continue;
     for (size_t i = 0; i < ranks; ++i) {
       const auto rank = static_cast<int64_t>(i);
-      // A sample every other step; the first is the start's.
+      // There is a sample every other step; the first one belongs to the start.
       const int64_t since_us = step == 1 ? 0 : now_us[i] - start_us[i];
       for (auto [name, values] : training.counters(rank)) {
         for (auto& [key, value] : values) {
@@ -161,7 +162,7 @@ inline Trace MakeTrace(const FakeTraining& training) {
           }
         }
         maker.AddCounter(rank, name, at_us, values);
-        // Not a sample, and no moment to count from.
+        // This is not a sample, and not a time to count from.
         maker.AddCounter(rank, "IN_FLIGHT", at_us + 1, {{"bytes", int64_t{8}}});
       }
     }

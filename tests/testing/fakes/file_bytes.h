@@ -11,7 +11,7 @@
 
 namespace hvdlite::trainers {
 
-// What the file holds, still compressed if it is.
+// Returns the content of the file, still compressed if it is.
 inline std::string FileBytes(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
@@ -22,7 +22,7 @@ inline void WriteFileBytes(const std::filesystem::path& file,
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-// Compresses the bytes if the file's name ends in .gz.
+// Writes the bytes, compressed if the file's name ends in .gz.
 inline void WritePlainOrGzipped(const std::filesystem::path& file,
                                 const std::string& bytes) {
   ByteWriter writer(file);

@@ -1,4 +1,4 @@
-// A channel for tests to derive from: override what the test is about.
+// A channel for tests to derive from: a test overrides what it needs.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace hvdlite::testing {
 
-// Passes every call on to `base`.
+// Forwards every call to `base`.
 class ForwardingChannel : public negotiation::ControlChannel {
  public:
   explicit ForwardingChannel(std::unique_ptr<negotiation::ControlChannel> base)

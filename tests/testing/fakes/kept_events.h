@@ -1,4 +1,4 @@
-// A recorder that keeps what it is given.
+// A recorder that keeps its events in memory.
 #pragma once
 
 #include <cstdint>

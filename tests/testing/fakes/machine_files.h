@@ -1,4 +1,4 @@
-// A folder that stands for the root of a machine's file system.
+// A directory that replaces the root of a machine's file system.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class MachineFiles {
     std::ofstream(file) << text << "\n";
   }
 
-  // A process as /proc/ID/stat has it.
+  // Adds a process in the format of /proc/ID/stat.
   void AddProcess(int id, const std::string& name, int group) {
     const std::string number = std::to_string(id);
     Write("/proc/" + number + "/stat",

@@ -1,4 +1,4 @@
-// Requests, for tests of negotiators.
+// Requests for tests of negotiators.
 #pragma once
 
 #include <cstdint>

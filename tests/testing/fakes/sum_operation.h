@@ -1,4 +1,4 @@
-// Sums of floats, for tests of coordinators.
+// Sums of floats for tests of coordinators.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ inline absl::Span<std::byte> BytesOf(std::vector<float>& values) {
                         values.size() * sizeof(float));
 }
 
-// An in-place sum over `values`, which outlives the operation.
+// An in-place sum over `values`, which must outlive the operation.
 inline negotiation::Operation Sum(const std::string& name,
                                   std::vector<float>& values) {
   negotiation::Operation operation;

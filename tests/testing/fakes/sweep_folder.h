@@ -1,4 +1,4 @@
-// A folder for one test's results.
+// A directory for the results of one test.
 #pragma once
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 namespace hvdlite::scaling_sweep {
 
-// Made by the constructor, removed with all it holds by the destructor.
+// The constructor makes it; the destructor removes it with its content.
 class SweepFolder {
  public:
   SweepFolder() {

@@ -1,4 +1,4 @@
-// A directory for one test's files.
+// A directory for the files of one test.
 #pragma once
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 namespace hvdlite::trainers {
 
-// Made by the constructor, removed with all it holds by the destructor. In
-// memory where /dev/shm has room: to write to a disk takes longer than most
-// tests, and a data set or checkpoint waits until it is there.
+// The constructor makes it; the destructor removes it with its content. It is
+// in memory if /dev/shm has room: writing to a disk takes longer than most
+// tests, and data sets and checkpoints are synced.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

@@ -11,7 +11,7 @@
 
 namespace hvdlite::timeline {
 
-// A new folder, removed with all it holds at the end.
+// A new directory, removed with its content at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -17,7 +17,7 @@ namespace {
 
 using Kind = Call::Kind;
 
-// What must be the same in all calls of an operation.
+// Describes what must be the same in all calls of an operation.
 std::string Describe(const Call& call) {
   std::string text(NameOf(call.kind));
   if (call.kind == Kind::kExchange || call.kind == Kind::kCreateSubgroup) {
@@ -31,10 +31,10 @@ std::string Describe(const Call& call) {
   return text;
 }
 
-// Whether they are described alike; cheaper.
+// Whether both calls have the same description; this is cheaper.
 bool AreAlike(const Call& a, const Call& b) {
   if (a.kind != b.kind) return false;
-  // The two sides of these are compared by CheckSizesFit.
+  // CheckSizesFit compares the two sides of these.
   if (a.kind == Kind::kAlltoall || a.kind == Kind::kExchange) return true;
   return a.buffer.size() == b.buffer.size() &&
          a.bytes_of_rank == b.bytes_of_rank && a.dtype == b.dtype &&
@@ -68,7 +68,8 @@ absl::Status CheckArguments(const Call& call, int index) {
   return absl::InternalError("unknown call");
 }
 
-// What every member sends to every other has the size that is expected there.
+// Checks that what every member sends to every other has the size that the
+// other expects.
 absl::Status CheckSizesFit(absl::Span<const Call> calls) {
   const absl::Span<const int> ranks = calls[0].members;
   for (size_t from = 0; from < calls.size(); ++from) {
@@ -89,7 +90,7 @@ void Copy(absl::Span<const std::byte> from, absl::Span<std::byte> to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
 }
 
-// Into the first member's buffer.
+// Reduces into the first member's buffer.
 void ReduceIntoFirst(absl::Span<const Call> calls) {
   const Call& first = calls[0];
   if (first.buffer.empty()) return;
@@ -98,7 +99,7 @@ void ReduceIntoFirst(absl::Span<const Call> calls) {
   }
 }
 
-// The whole buffer of one member to all the others.
+// Copies the whole buffer of one member to all others.
 void CopyFrom(size_t source, absl::Span<const Call> calls) {
   for (size_t i = 0; i < calls.size(); ++i) {
     if (i != source) Copy(calls[source].buffer, calls[i].buffer);
@@ -117,7 +118,8 @@ void GatherParts(absl::Span<const Call> calls) {
   }
 }
 
-// The first member's part is where it belongs.
+// Copies the parts of the first member's buffer; the first member's own is in
+// place.
 void ScatterPartsOfFirst(absl::Span<const Call> calls) {
   const absl::Span<const size_t> bytes = calls[0].bytes_of_rank;
   const std::vector<size_t> offsets = PartOffsets(bytes);

@@ -1,4 +1,4 @@
-// What the ranks of an in-process world call, and how it is executed.
+// The calls of the ranks of an in-process world, and their execution.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace hvdlite::collective {
 
 class SharedWorld;
 
-// What one rank called. Each kind uses some of the fields and leaves the others
-// as they are. The memory belongs to the caller, who waits for the end.
+// What one rank called. Each kind uses some of the fields. The memory belongs
+// to the caller, which waits for the end.
 struct Call {
   enum class Kind {
     kAllreduce,
@@ -32,9 +32,9 @@ struct Call {
   // The ranks that have to call it, in the order of their parts.
   absl::Span<const int> members = {};
 
-  absl::Span<std::byte> buffer = {};            // the output of an alltoall
+  absl::Span<std::byte> buffer = {};            // or the output of an alltoall
   absl::Span<const size_t> bytes_of_rank = {};  // its parts, by member
-  absl::Span<const std::byte> input = {};       // of an alltoall
+  absl::Span<const std::byte> input = {};       // for an alltoall
   absl::Span<const size_t> input_bytes = {};    // its parts, by member
 
   DataType dtype = DataType::kFloat32;
@@ -42,25 +42,25 @@ struct Call {
   int root = 0;
 
   int tag = 0;
-  std::shared_ptr<SharedWorld>* subgroup = nullptr;  // where the new world goes
+  std::shared_ptr<SharedWorld>* subgroup = nullptr;  // receives the new world
 };
 
 absl::string_view NameOf(Call::Kind kind);  // "Allreduce"
 
-// InvalidArgument unless the calls fit together and their arguments are right.
-// calls[i] is that of members[i]; all have the same, non-empty members.
+// InvalidArgument unless the calls match and their arguments are valid.
+// calls[i] belongs to members[i]; all calls have the same, non-empty members.
 absl::Status CheckCalls(absl::Span<const Call> calls);
 
-// InvalidArgument, telling which ranks called what; calls[i] is that of
+// InvalidArgument that says which ranks called what; calls[i] belongs to
 // ranks[i].
 absl::Status DifferentCallsError(absl::Span<const int> ranks,
                                  absl::Span<const Call> calls);
 
-// Moves and reduces the bytes of calls that CheckCalls has passed. Reductions
+// Moves and reduces the bytes of calls that CheckCalls has accepted. Reductions
 // are in the order of the members.
 void Execute(absl::Span<const Call> calls);
 
-// "rank 1", "ranks 1, 3".
+// For example "rank 1" or "ranks 1, 3".
 inline std::string NameRanks(absl::Span<const int> ranks) {
   return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
                       absl::StrJoin(ranks, ", "));

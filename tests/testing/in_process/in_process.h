@@ -1,5 +1,5 @@
-// Fakes of transports: communicators and control channels whose ranks are
-// threads of one process.
+// Fake transports: communicators and control channels whose ranks are threads
+// of one process.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,20 @@
 
 namespace hvdlite::collective {
 
-// One communicator per rank, sharing one world; each may be used by another
-// thread. Reduces in rank order: ((r0 + r1) + r2) + ... Detects ranks that call
-// different operations, and arguments that differ or do not fit together. The
-// last rank to arrive does the work on its thread; the others sleep. Destroying
-// a rank's communicator while others wait for it, or before they call something
-// that needs it, breaks the world for all (Unavailable). Subgroups are worlds
-// of their own.
+// Returns one communicator per rank. They share one world; each may be used by
+// another thread. Reduces in rank order: ((r0 + r1) + r2) + ... Detects ranks
+// that call different operations, and arguments that differ or do not match.
+// The last rank to arrive does the work on its thread; the others sleep. If a
+// rank's communicator is destroyed while others need it, the world breaks for
+// all (Unavailable). Subgroups are worlds of their own.
 std::vector<std::unique_ptr<Communicator>> CreateInProcessWorld(int size);
 
 }  // namespace hvdlite::collective
 
 namespace hvdlite::negotiation {
 
-// One channel per rank; each wakes its owner through an eventfd. Errors:
-// ResourceExhausted when there are no more descriptors.
+// Returns one channel per rank; each wakes its owner through an eventfd.
+// Errors: ResourceExhausted if there are no descriptors left.
 absl::StatusOr<std::vector<std::unique_ptr<ControlChannel>>>
 CreateInProcessChannels(int size);
 

@@ -14,7 +14,8 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// Messages for one rank, and a descriptor that is readable while there are any.
+// The messages for one rank, and a descriptor that is readable while there are
+// any.
 class Mailbox {
  public:
   explicit Mailbox(int descriptor) : descriptor_(descriptor) {}
@@ -92,7 +93,7 @@ CreateInProcessChannels(int size) {
     const int descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (descriptor < 0) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "no descriptor for the control channel: ",
+          "control channel: cannot create a descriptor: ",
           std::generic_category().message(errno), "; see ulimit -n"));
     }
     mailboxes->push_back(std::make_unique<Mailbox>(descriptor));

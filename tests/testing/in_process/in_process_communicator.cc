@@ -19,26 +19,26 @@
 
 namespace hvdlite::collective {
 
-// Ranks that call something wait here until all its members have called it. The
-// last one to arrive carries it out on its thread, while the others sleep;
-// groups without a rank in common do not wait for each other. Thread-safe.
+// Ranks that call an operation wait here until all its members have called it.
+// The last one to arrive carries it out on its thread while the others sleep.
+// Groups without a common rank do not wait for each other. Thread-safe.
 //
-// A status is kept as code and text and every rank gets a copy of its own:
-// absl::Status shares its text between copies by a count that ThreadSanitizer
+// A status is kept as code and text, and every rank gets its own copy. Copies
+// of an absl::Status share a text with a reference count, which ThreadSanitizer
 // does not see in a library that was built without it.
 class SharedWorld {
  public:
-  // `ranks_in_outermost` are the ranks that its ranks have in the world that
-  // they come from; for messages.
+  // `ranks_in_outermost`: the numbers that its ranks have in the outermost
+  // world, for messages.
   SharedWorld(std::vector<int> ranks_in_outermost, bool is_subgroup);
 
   int size() const { return static_cast<int>(all_ranks_.size()); }
   absl::Span<const int> all_ranks() const { return all_ranks_; }
 
-  // Blocks until all members of `call`, of which `rank` is one, have called it,
-  // and it is done. InvalidArgument for all members if their calls do not fit
-  // together; for all ranks if each waits for others that wait for something
-  // else. Unavailable, which breaks the world, if one of them is gone.
+  // Blocks until all members of `call` have called it and it is done; `rank` is
+  // one of them. InvalidArgument for all members if their calls do not match;
+  // for all ranks if every rank waits for others that wait for something else.
+  // Unavailable if a member is gone; this breaks the world.
   absl::Status Meet(int rank, const Call& call);
 
   // `rank` will not call again.
@@ -51,7 +51,7 @@ class SharedWorld {
     absl::Status ToStatus() const { return absl::Status(code, message); }
   };
 
-  // A rank's place.
+  // The state of a rank.
   struct Place {
     enum class State {
       kAway,     // not calling anything
@@ -66,17 +66,18 @@ class SharedWorld {
     base::CondVar changed;  // the state, or the world broke
   };
 
-  // The rank waits for the same members as `call`.
+  // Whether the rank waits for the same members as `call`.
   bool IsWaitingFor(int rank, const Call& call) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // The members' calls, which are running now, if all have come; else empty.
+  // If all members have called, returns their calls, which are then running;
+  // otherwise empty.
   std::vector<Call> StartIfComplete(const Call& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Run(absl::Span<const Call> calls);
   absl::Status Wait(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Ends waits that nobody can end any more.
+  // Ends waits that no rank can end any more.
   void EndHopelessWaits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(absl::Span<const int> ranks, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -176,7 +177,7 @@ absl::Status SharedWorld::Wait(int rank) {
          broken_.code == absl::StatusCode::kOk) {
     place.changed.Wait(&mutex_);
   }
-  // Nobody leaves while another thread works on its buffers.
+  // A rank must not leave while another thread works on its buffers.
   while (place.state == Place::State::kRunning) place.changed.Wait(&mutex_);
   const Outcome& outcome =
       place.state == Place::State::kDone ? place.outcome : broken_;
@@ -258,7 +259,8 @@ class InProcessCommunicator final : public Communicator {
     started_.push_back({buffer, dtype, op});
     return absl::OkStatus();
   }
-  // The ranks meet when as many are under way as may be, or after some calls.
+  // The ranks advance together when the maximum number is in progress, or after
+  // some calls.
   absl::StatusOr<Headway> AdvanceAllreduces() override {
     if (started_.size() < kAtOnce && ++calls_ % 4 != 0) {
       return calls_ % 4 == 1 ? Headway::kSome : Headway::kNone;
@@ -355,7 +357,7 @@ class InProcessCommunicator final : public Communicator {
   const int rank_;
   const std::shared_ptr<SharedWorld> world_;
   std::deque<Started> started_;
-  int calls_ = 0;  // of AdvanceAllreduces
+  int calls_ = 0;  // calls of AdvanceAllreduces
 };
 
 }  // namespace

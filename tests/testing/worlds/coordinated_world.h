@@ -1,4 +1,4 @@
-// CoordinatedWorld: coordinators of many ranks in one process.
+// CoordinatedWorld has coordinators of many ranks in one process.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace hvdlite::testing {
 
-// What the coordinators logged. Thread-safe.
+// The messages that the coordinators logged. Thread-safe.
 class LogLines {
  public:
   void Add(absl::string_view line) {
@@ -34,14 +34,14 @@ class LogLines {
   std::string text_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Every rank has a coordinator with its own background thread; ranks' code runs
-// where the test runs it. Shuts down in the destructor.
+// Every rank has a coordinator with its own background thread; the test chooses
+// the threads of the ranks' code. The destructor shuts everything down.
 class CoordinatedWorld {
  public:
-  // `wrap` may put something around a rank's communicator.
+  // `wrap` may wrap a rank's communicator.
   using Wrap = std::function<std::unique_ptr<collective::Communicator>(
       int rank, std::unique_ptr<collective::Communicator>)>;
-  // The same of a rank's channel, which reaches all others.
+  // The same for a rank's channel, which reaches all other ranks.
   using WrapChannel =
       std::function<std::unique_ptr<negotiation::ControlChannel>(
           int rank, std::unique_ptr<negotiation::ControlChannel>)>;
@@ -99,12 +99,12 @@ class CoordinatedWorld {
   }
   std::string log() const { return log_.text(); }
 
-  // Runs `body` for all ranks at once, each in a thread of its own.
+  // Runs `body` for all ranks at the same time, each in a thread of its own.
   void OnEveryRank(const std::function<void(int rank)>& body) {
     RunRanks(size(), body);
   }
 
-  // Called by a watchdog; set before anything gets stuck.
+  // Called by a watchdog. Set it before anything gets stuck.
   std::function<void(const absl::Status&)> on_stuck;
 
  private:

@@ -18,7 +18,8 @@ using negotiation::Request;
 
 constexpr absl::Duration kTick = absl::Seconds(1);
 constexpr int kWatchdogTicks = 5;
-// After which everybody must have ended, if nothing else happens.
+// The number of ticks after which all ranks must have ended if nothing else
+// happens.
 constexpr int kPatienceTicks = 40;
 
 SimWorld::Options WorldOf(const Scenario& scenario) {
@@ -39,22 +40,23 @@ class Course {
  public:
   explicit Course(const Scenario& scenario);
 
-  // What can happen now, in an order in which it usually would; the fault last,
+  // The actions that are possible now, in their usual order; the fault is last,
   // until it has happened.
   std::vector<Action> Enabled(std::optional<Action> fault) const;
   void Do(const Action& action);
-  // Nothing else can happen: time passes. Whoever is inside a call for too long
-  // is ended by its watchdog.
+  // Time passes, because nothing else can happen. The watchdog ends ranks that
+  // have been inside a call for too long.
   void Tick();
   int ticks() const { return ticks_; }
   bool AllEnded() const {
     return absl::c_none_of(ranks_,
                            [](const Rank& rank) { return rank.runs(); });
   }
-  // To be called when all have ended.
+  // Call this when all ranks have ended.
   void ExpectGoodEnd() const;
 
-  // Equal numbers: everybody has seen the same, in the same order.
+  // Equal numbers mean that all ranks have seen the same events in the same
+  // order.
   uint64_t Fingerprint() const {
     uint64_t all = 0;
     for (const Rank& rank : ranks_) all = Mix(all, rank.history);
@@ -64,10 +66,10 @@ class Course {
 
  private:
   struct Rank {
-    size_t submitted = 0;          // of its program
+    size_t submitted = 0;          // operations of its program
     std::optional<uint64_t> call;  // the decision whose call it is in
     int ticks_in_call = 0;
-    std::set<uint64_t> called;  // all calls it has been in
+    std::set<uint64_t> called;  // all calls that it has been in
     bool left = false;
     bool shut_down = false;
     bool ended = false;   // by shutdown, the world's end or its watchdog
@@ -96,7 +98,7 @@ class Course {
 
   void RunEverywhere(const Request& request);
   void Begin(int rank);
-  // As after a barrier: who leaves before has the others fail.
+  // Like after a barrier: if a rank leaves earlier, the others fail.
   bool AllDone() const;
   bool IsNeighbour(int rank, int other) const {
     return scenario_.host_of_rank[static_cast<size_t>(rank)] ==
@@ -136,7 +138,7 @@ Course::Course(const Scenario& scenario)
   for (const Request& request : scenario.run_before) RunEverywhere(request);
   for (int rank = 0; rank < size(); ++rank) {
     if (!world_.IsIdle(rank)) {
-      throw SimWorld::Violation("what is run before has not ended");
+      throw SimWorld::Violation("an operation of run_before has not ended");
     }
     at(rank).left = false;
     at(rank).history = 0;
@@ -160,7 +162,7 @@ std::vector<Action> Course::Enabled(std::optional<Action> fault) const {
     if (at(to).serves() && world_.CanRead(link)) {
       enabled.push_back({Action::kRead, to, from});
     }
-    // What has been sent before the end of the world goes out.
+    // Messages sent before the end of the world are still delivered.
     const Rank& sender = at(from);
     const bool pushes = sender.serves() || sender.ended;
     if (!sender.failed && pushes && world_.CanPush(link)) {
@@ -271,7 +273,7 @@ std::string Course::Describe() const {
 void Course::RunEverywhere(const Request& request) {
   for (int rank = 0; rank < size(); ++rank) {
     world_.SubmitUrgently(rank, request);
-    at(rank).left = true;  // not yet: there is more to come
+    at(rank).left = true;  // it must not leave yet: more follows
     world_.Serve(rank);
   }
   for (;;) {
@@ -297,7 +299,7 @@ void Course::Begin(int rank) {
   Rank& state = at(rank);
   const auto decision = world_.Begin(rank);
   if (!decision.has_value()) {
-    throw SimWorld::Violation("a rank could begin, and then could not");
+    throw SimWorld::Violation("a rank could begin, but then failed to");
   }
   if (decision->kind == Kind::kShutdown || decision->kind == Kind::kBroken) {
     state.ended = true;
@@ -341,7 +343,7 @@ std::string Describe(const Action& action) {
 }  // namespace
 
 std::string Explorer::Run() {
-  // The choices of the path that is being explored, and how many there were.
+  // The choices on the explored path, and how many there were.
   std::vector<Choice> path;
   do {
     std::string violation = RunPath(path);
@@ -363,17 +365,18 @@ std::string Explorer::RunPath(std::vector<Choice>& path) {
           fault_.has_value() && !enabled.empty() && enabled.back() == *fault_;
       if (enabled.empty() || (last_is_fault && enabled.size() == 1)) {
         if (course.ticks() > kPatienceTicks) {
-          throw SimWorld::Violation("not everybody ends");
+          throw SimWorld::Violation("not all ranks end");
         }
         course.Tick();
         continue;
       }
-      if (course.ticks() > 0) {  // everything has gone wrong that will
+      if (course.ticks() > 0) {  // no fault can follow any more
         course.Do(enabled.front());
         continue;
       }
       if (depth == path.size()) {
-        // New ground: was it seen with at least as many deviations left?
+        // This is a new state: was it explored with at least as many deviations
+        // left?
         const int left = max_deviations_ - deviations;
         const auto [seen, first] =
             explored_.try_emplace(course.Fingerprint(), left);

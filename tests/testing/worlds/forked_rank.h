@@ -14,7 +14,7 @@
 
 namespace hvdlite::testing {
 
-// Between two processes, over a socket: small allgathers are all it can do.
+// Connects two processes over a socket. It supports only small allgathers.
 class SocketCommunicator final : public UnimplementedCommunicator {
  public:
   SocketCommunicator(int rank, int socket)
@@ -27,7 +27,8 @@ class SocketCommunicator final : public UnimplementedCommunicator {
     const auto second = buffer.subspan(bytes_of_rank[0]);
     const auto own = rank() == 0 ? first : second;
     const auto other = rank() == 0 ? second : first;
-    // To send or receive nothing would tell whether the other one is there.
+    // Sending or receiving nothing would report whether the other process
+    // exists.
     const bool sent = own.empty() || write(socket_, own.data(), own.size()) ==
                                          static_cast<ssize_t>(own.size());
     const bool received =
@@ -44,12 +45,12 @@ class SocketCommunicator final : public UnimplementedCommunicator {
   const int socket_;
 };
 
-// A forked process that is rank 1; this one is rank 0. The calling process has
-// no other threads.
+// A forked process that is rank 1; this process is rank 0. The calling process
+// must have no other threads.
 class ForkedRank {
  public:
   // Rank 1 runs `body` and then ends, with status 0 unless the body ends it.
-  // Expectations of GoogleTest do nothing there: use Require.
+  // GoogleTest's expectations do nothing there: use Require.
   explicit ForkedRank(
       const std::function<void(collective::Communicator&)>& body) {
     int ends[2];
@@ -73,14 +74,14 @@ class ForkedRank {
   // For the body: ends rank 1 with status 1 unless `condition` holds.
   static void Require(bool condition, const char* what) {
     if (condition) return;
-    std::fprintf(stderr, "rank 1: not so: %s\n", what);
+    std::fprintf(stderr, "rank 1: requirement failed: %s\n", what);
     _exit(1);
   }
 
   collective::Communicator& communicator() { return *communicator_; }
   pid_t process() const { return process_; }
 
-  // Blocks until rank 1 has ended. True if all was well there.
+  // Blocks until rank 1 has ended. Returns true if it succeeded.
   bool WaitForEnd() {
     siginfo_t end = {};
     waitid(P_PID, static_cast<id_t>(process_), &end, WEXITED | WNOWAIT);

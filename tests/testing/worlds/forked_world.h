@@ -1,4 +1,4 @@
-// ForkedWorld: ranks that are processes, without MPI.
+// ForkedWorld has ranks that are processes, without MPI.
 #pragma once
 
 #include <pthread.h>
@@ -22,8 +22,8 @@
 
 namespace hvdlite::testing {
 
-// What the processes share: a barrier, room for what they gather, and a letter
-// box from each rank to each.
+// Memory that the processes share: a barrier, space for gathered data, and a
+// mailbox from each rank to each.
 struct ForkedWorldMemory {
   static constexpr size_t kBytes = 1 << 20;
   static constexpr int kMaxRanks = 4;
@@ -37,8 +37,8 @@ struct ForkedWorldMemory {
   LetterBox boxes[kMaxRanks][kMaxRanks];
 };
 
-// Gathers, broadcasts and exchanges little, among few ranks; can do nothing
-// else but barriers.
+// Gathers, broadcasts and exchanges small data among few ranks. Other than that
+// it supports only barriers.
 class ForkedCommunicator final : public UnimplementedCommunicator {
  public:
   ForkedCommunicator(ForkedWorldMemory* memory, int rank, int size)
@@ -88,7 +88,7 @@ class ForkedCommunicator final : public UnimplementedCommunicator {
 };
 
 // Rank 0 is this process; the others are children, which run `body` and exit
-// with its result. Made before this process has other threads.
+// with its result. Make it before this process has other threads.
 class ForkedWorld {
  public:
   using Body = std::function<int(ForkedCommunicator&)>;
@@ -130,13 +130,13 @@ class ForkedWorld {
 
   ForkedCommunicator& communicator() { return communicator_; }
 
-  // Kills a child at once.
+  // Kills a child immediately.
   void Kill(int rank) {
     kill(children_[rank - 1], SIGKILL);
     Wait(rank);
   }
 
-  // Exit status of a child, or -1 if it was killed.
+  // Returns the exit status of a child, or -1 if it was killed.
   int Wait(int rank) {
     int status = 0;
     waitpid(std::exchange(children_[rank - 1], 0), &status, 0);

@@ -10,7 +10,7 @@
 
 namespace hvdlite::testing {
 
-// Calls body(rank) on one thread per rank and returns when all have returned.
+// Calls body(rank) on one thread per rank; returns when all have returned.
 inline void RunRanks(int size, const std::function<void(int rank)>& body) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
@@ -18,7 +18,7 @@ inline void RunRanks(int size, const std::function<void(int rank)>& body) {
 }
 
 // The same, with a communicator of a new in-process world for each rank. All
-// communicators live until every rank has returned.
+// communicators exist until every rank has returned.
 inline void RunInProcessRanks(
     int size, const std::function<void(collective::Communicator&)>& body) {
   const auto world = collective::CreateInProcessWorld(size);

@@ -55,7 +55,7 @@ SimWorld::SimWorld(std::vector<int> host_of_rank, Options options)
   }
 }
 
-// ---- What programs do.
+// ---- Calls of programs.
 
 void SimWorld::Submit(int rank, const Request& request, bool absent,
                       uint32_t step) {
@@ -299,7 +299,7 @@ std::optional<SimWorld::Decision> SimWorld::Begin(int rank) {
     done.last_ranks.push_back(tensor.last_rank);
     done.lateness_us.push_back(tensor.lateness_us);
     if (!tensor.token.has_value() && tensor.request == nullptr) {
-      throw Violation("nobody knows what a batch is to do");
+      throw Violation("no rank knows the operation of a bucket");
     }
     done.tensors.push_back(tensor.token.has_value()
                                ? ends(*tensor.token)
@@ -310,7 +310,7 @@ std::optional<SimWorld::Decision> SimWorld::Begin(int rank) {
   if (decision->token.has_value())
     done.tensors.push_back(ends(*decision->token));
   for (const int member : decision->members) {
-    if (member < 0 || member >= size()) throw Violation("a rank too many");
+    if (member < 0 || member >= size()) throw Violation("an unknown member");
   }
   CheckBatch(*decision, done);
   const bool abandons = decision->kind == Decision::Kind::kDeparture ||
@@ -377,8 +377,8 @@ void SimWorld::ForgetDone() {
 
 bool SimWorld::Step(std::mt19937& random) {
   std::vector<Link> links = BusyLinks();
-  // A rank may have a decision to carry out: try them in random order, as often
-  // as messages.
+  // Ranks with a decision to carry out are tried in random order, as often as
+  // messages are delivered.
   const size_t choice = random() % (links.size() + 1);
   if (choice < links.size()) {
     Deliver(links[choice]);
@@ -388,7 +388,7 @@ bool SimWorld::Step(std::mt19937& random) {
   for (int i = 0; i < size(); ++i) {
     if (CarryOut((first + i) % size())) return true;
   }
-  links = BusyLinks();  // the root may have decided for others
+  links = BusyLinks();  // the root may have made new decisions
   if (links.empty()) return false;
   Deliver(links[random() % links.size()]);
   return true;
@@ -396,14 +396,14 @@ bool SimWorld::Step(std::mt19937& random) {
 
 void SimWorld::Settle(std::mt19937& random) {
   for (int steps = 0; Step(random); ++steps) {
-    if (steps == 10'000'000) throw Violation("it does not come to rest");
+    if (steps == 10'000'000) throw Violation("the world does not settle");
   }
 }
 
 void SimWorld::Settle() {
   bool moved = true;
   for (int rounds = 0; moved; ++rounds) {
-    if (rounds == 1'000'000) throw Violation("it does not come to rest");
+    if (rounds == 1'000'000) throw Violation("the world does not settle");
     moved = false;
     for (int rank = 0; rank < size(); ++rank) {
       while (CarryOut(rank)) moved = true;

@@ -1,4 +1,4 @@
-// SimWorld: the Negotiators of many ranks in one thread.
+// SimWorld has the Negotiators of many ranks in one thread.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@ struct WorldShape {
 };
 std::string NameOf(const WorldShape& shape);  // "4Ranks2PerHostArity8"
 
-// Each rank is a real Negotiator, and what a coordinator does with it. Who
-// moves next is the caller's choice:
+// Each rank is a real Negotiator, with the actions of a coordinator. The caller
+// chooses which rank acts next:
 //
 //   in turn       Settle()
 //   at random     Step(random), Settle(random)
 //   exhaustively  Explorer: all orders within a bound, and one fault
 //   damaged       negotiator_fuzz: messages are changed, repeated and made up
 //
-// An operation's way: Submit() gives it to the rank's Negotiator and puts what
-// that has to say on links, as bytes. Deliver() hands the first message of a
-// link to its receiver, and puts the answer on links in turn. Begin() has a
-// rank plan, come to a gate, and begin what is decided once it can; done() has
-// that from then on. Finish() ends it: it is pending no more.
+// The path of an operation: Submit() passes it to the rank's Negotiator, and
+// puts the resulting messages on links, as bytes. Deliver() passes the first
+// message of a link to its receiver, and puts the answers on links. Begin()
+// makes a rank plan, enter a gate, and begin a decision once it can; from then
+// on done() contains it. Finish() ends it: it is not pending any more.
 //
-// Time stands still unless it is advanced. What must never happen throws a
-// Violation: a refused message, an operation that ends twice, a batch that is
-// not the same on all its ranks.
+// Time stands still unless it is advanced. A forbidden event throws a
+// Violation: a refused message, an operation that ends twice, or a bucket that
+// differs among its ranks.
 class SimWorld {
  public:
   using Decision = negotiation::Decision;
@@ -54,13 +54,14 @@ class SimWorld {
 
   struct Options {
     negotiation::Negotiator::Options negotiator = {};
-    // A link is a ring of so many cells: what does not fit stays with the
-    // sender, who has to come back to it (Push).
+    // The cells of a link's ring. Messages that do not fit stay with the sender
+    // until it calls Push.
     int64_t ring_cells = int64_t{1} << 40;
-    // What stays with the sender counts as delivered: a rule is broken.
+    // Messages that stay with the sender count as delivered: this breaks a
+    // rule.
     bool blocks_with_backlog = false;
-    // Ranks say what they have to say whenever something has happened to them,
-    // not only in Serve().
+    // Ranks send messages whenever something has happened to them, not only in
+    // Serve().
     bool speaks_at_once = true;
   };
   SimWorld(std::vector<int> host_of_rank, Options options);
@@ -71,7 +72,7 @@ class SimWorld {
   int size() const { return static_cast<int>(ranks_.size()); }
   negotiation::Negotiator& operator[](int rank) { return *at(rank).negotiator; }
 
-  // ---- What programs do.
+  // ---- Calls of programs.
   void Submit(int rank, const Request& request, bool absent = false,
               uint32_t step = 0);
   void SubmitEverywhere(const Request& request);
@@ -80,11 +81,12 @@ class SimWorld {
     Submit(rank, request);
     MarkUrgent(rank, request.name);
   }
-  void WaitForAll(int rank);  // that it has submitted
-  // These ranks, by default all, submit it and wait for it, until it has ended.
+  void WaitForAll(int rank);  // for all that it has submitted
+  // These ranks, by default all, submit the operation and wait until it has
+  // ended.
   void Run(const Request& request, std::vector<int> ranks = {});
-  // In random order, with random moves and `also` in between; those that wait
-  // do so at once or once all is submitted. Then everything settles.
+  // Submits in random order, with random moves and `also` in between. Waiting
+  // ranks wait immediately, or once all is submitted. Then everything settles.
   struct Submission {
     int rank;
     Request request;
@@ -116,60 +118,61 @@ class SimWorld {
   std::vector<Link> BusyLinks() const;  // with messages that can be delivered
   std::string& Front(Link link) { return links_[link].messages.front().bytes; }
   void Deliver(Link link);
-  // The same, of a message that may have come from nowhere.
+  // The same for a message that may not have been sent.
   void Deliver(Link link, const std::string& bytes);
   std::optional<Decision> Begin(int rank);
   bool MayBegin(int rank) const;
   void Finish(int rank);
-  // What a coordinator does whenever it has looked at its messages.
+  // What a coordinator does whenever it has read its messages.
   void Serve(int rank);
   // The rank neither receives nor acts any more.
   void Stop(int rank) { at(rank).stopped = true; }
   void Resume(int rank) { at(rank).stopped = false; }
 
-  // Of links with few cells: the sender fills the ring; the receiver takes all
-  // that is there, and perhaps the beginning of a message.
+  // For links with few cells: the sender fills the ring, and the receiver reads
+  // everything in it, perhaps with the beginning of a message.
   bool CanPush(Link link) const;
   bool CanRead(Link link) const;
   bool HasLink(Link link) const { return links_.contains(link); }
-  int64_t Push(Link link);  // returns the cells that have been written, so far
-  int64_t Read(Link link);  // ... read
+  int64_t Push(Link link);  // returns the cells written so far
+  int64_t Read(Link link);  // returns the cells read so far
 
-  // ---- Schedulers. One message of a random link is delivered, or a random
-  // rank carries something out; false if there is nothing to do.
+  // ---- Schedulers.
+  // Delivers one message of a random link, or lets a random rank carry
+  // something out; false if there is nothing to do.
   bool Step(std::mt19937& random);
   void Settle(std::mt19937& random);  // until nothing moves
   void Settle();
   bool DeliverOneOfEachLink();
   void DeliverAll();
-  // Begins and finishes it.
+  // Begins and finishes the rank's next decision.
   bool CarryOut(int rank);
-  // All come to the gates of what is decided, and this rank begins what is
-  // behind it, without an end; false if it cannot.
+  // All ranks enter the gates of the decisions, and this rank begins what
+  // follows, without finishing it; false if it cannot.
   bool BeginAfterAll(int rank);
 
   // ---- Time.
   int64_t now_ns() const { return now_ns_; }
   void Advance(absl::Duration by);
-  // In steps, in which looks and answers may come.
+  // Advances in steps, so that looks and answers can happen in between.
   void AdvanceBySteps(absl::Duration by, absl::Duration step);
-  // Ranks learn of it when they are served.
+  // Ranks learn the new time when they are served.
   void PassUnnoticed(absl::Duration by) {
     now_ns_ += absl::ToInt64Nanoseconds(by);
   }
 
-  // ---- What has happened. What a rank has begun, in order; batches list
-  // names.
+  // ---- What has happened.
+  // The decisions that a rank has begun, in order; for buckets, the names.
   struct Done {
     Decision::Kind kind;
     uint64_t number;
-    std::vector<std::string> tensors;  // "(x)": took part with nothing
+    std::vector<std::string> tensors;  // "(x)": took part without data
     std::vector<std::string> absent;
     std::string message;
     int participants;
     int last_joined;
-    std::vector<int> last_ranks;       // of each tensor
-    std::vector<int64_t> lateness_us;  // the same
+    std::vector<int> last_ranks;       // by tensor
+    std::vector<int64_t> lateness_us;  // by tensor
     uint32_t next_step;
     ProcessSetId process_set;
     friend bool operator==(const Done&, const Done&) = default;
@@ -180,15 +183,15 @@ class SimWorld {
   int64_t bytes_sent = 0;
   std::function<void(const std::string& bytes)> on_send;
   std::function<void(int rank, const negotiation::wire::Message&)> on_delivered;
-  // A message cannot be read, or was refused; by default, a Violation. Where
-  // this is set, messages need not be true.
+  // Called if a message cannot be read, or was refused; by default, this is a
+  // Violation. If it is set, messages may be wrong.
   std::function<void(int rank, const std::string& why)> on_refused;
 
-  // ---- What ranks are asked. As Negotiator::Options::at_gate; by default, 0.
+  // ---- Questions to ranks. See Negotiator::Options::at_gate; by default, 0.
   std::function<std::optional<uint32_t>(int rank, const Decision& decision)>
       at_gate;
-  // What a rank says of itself; nullopt: nothing, for now. And what can be seen
-  // of it from outside.
+  // A rank's explanation of itself; nullopt: none yet. And what can be seen of
+  // it from outside.
   std::function<std::optional<negotiation::Explanation>(int rank)> explain;
   std::function<std::optional<negotiation::ProcessSample>(int rank)> look_at;
 
@@ -199,20 +202,20 @@ class SimWorld {
     std::unique_ptr<negotiation::Negotiator> negotiator;
     std::map<negotiation::Token, std::string> pending;
     std::vector<Done> done;
-    std::vector<negotiation::Token> ending;  // with what has begun
+    std::vector<negotiation::Token> ending;  // end with the running decision
     bool stopped = false;
     uint64_t sent = 0;  // messages
   };
   struct Message {
-    int64_t last_cell = 0;  // counted from the beginning of the link
-    uint64_t number = 0;    // among those of its sender
+    int64_t last_cell = 0;  // counted from the link's beginning
+    uint64_t number = 0;    // among its sender's messages
     std::string bytes;
   };
   struct Ring {
     int64_t produced = 0;
     int64_t written = 0;
     int64_t read = 0;
-    std::deque<Message> messages;  // that have not been read
+    std::deque<Message> messages;  // not read yet
   };
 
   Rank& at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
@@ -223,7 +226,7 @@ class SimWorld {
   void Speak(int rank);
   std::string PopFront(Ring& ring);
   void CheckBatch(const Decision& decision, const Done& done);
-  // How many of its messages are with their receivers.
+  // How many of its messages have reached their receivers.
   uint64_t Delivered(int rank) const;
 
   const Options options_;

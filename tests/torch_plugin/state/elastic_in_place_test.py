@@ -32,7 +32,7 @@ class ElasticInPlaceTest(unittest.TestCase):
             with self.subTest(rank=rank):
                 result = self.run_ranks("", "4", rank)
                 self.assertEqual(result.returncode, 0, result.stderr)
-                self.assertIn("going on in place with 2 of 3 ranks", result.stderr)
+                self.assertIn("continuing in place with 2 of 3 ranks", result.stderr)
                 self.assertRegex(result.stderr, "going on from commit [45], made by 3 ranks")
                 self.assertIn("done without 1 of 3 ranks", result.stderr)
                 self.assertIn("samples counted 3 to 3 times\n", result.stdout)
@@ -44,7 +44,7 @@ class ElasticInPlaceTest(unittest.TestCase):
         result = self.run_ranks("", "4", "1", "throws", HVDLITE_HEARTBEAT_SECONDS="0")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, r"rank 1 pid \d+ hvdlite error\] no disk\n")
-        self.assertIn("going on in place with 2 of 3 ranks", result.stderr)
+        self.assertIn("continuing in place with 2 of 3 ranks", result.stderr)
         self.assertIn("samples counted 3 to 3 times\n", result.stdout)
 
     def test_the_file_is_of_one_rank(self):
@@ -60,7 +60,7 @@ class ElasticInPlaceTest(unittest.TestCase):
     def test_too_few_ranks_are_a_failure(self):
         result = self.run_ranks("", "4", minimum=3)
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("no more than 2 ranks are left, and at least 3 are wanted", result.stderr)
+        self.assertIn("the number of remaining ranks is 2, but at least 3 are needed", result.stderr)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ TEST_F(InPlaceTest, ZAWorldThatBreaksAgainAndAgainIsGivenUp) {
                 }),
             1);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("has broken again, though no rank was lost"));
+              HasSubstr("has broken again, although no rank was lost"));
   EXPECT_LE(calls, 10);
 }
 

@@ -1,4 +1,4 @@
-// Config: everything that can be tuned.
+// Config: the settings of a world.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Config {
   // time between ranks that share no memory.
   int64_t chunk_bytes = int64_t{4} << 20;
   // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
-  // up. From 1 to 31 on its own node, and as many that lead other nodes.
+  // up. There are 1 to 31 on its own node, and as many that lead other nodes.
   int64_t tree_arity = 8;
   // HVDLITE_TIMELINE. File for a Chrome trace; empty: none.
   std::string timeline;
@@ -38,7 +38,7 @@ struct Config {
   std::string timeline_steps;
   // HVDLITE_TIMELINE_CHUNKS. Record every chunk in the timeline.
   bool timeline_chunks = false;
-  // HVDLITE_LOG_LEVEL. Least severe level that is logged. It is one of
+  // HVDLITE_LOG_LEVEL. Lowest level that is logged. It is one of
   // `debug`, `info`, `warning`, `error` and `off`. May differ by rank.
   std::string log_level = "warning";
   // HVDLITE_STALL_WARNING_SECONDS. Warn when an operation has waited this long
@@ -48,12 +48,12 @@ struct Config {
   // this long for a rank; 0: never. Not while that rank's process computes or
   // does I/O: it is slow, not stuck.
   double stall_failure_seconds = 660;
-  // HVDLITE_WATCHDOG_SECONDS. Longest call of the data plane before the world
-  // is aborted; 0: no limit.
+  // HVDLITE_WATCHDOG_SECONDS. Abort the world when a reduction has made no
+  // progress for this long; 0: never. Every chunk that arrives is progress.
   double watchdog_seconds = 120;
   // HVDLITE_START_TIMEOUT_SECONDS. Longest duration of init(); 0: no limit.
   // Then the process ends with exit code 75. After half of that time a warning
-  // says what it waits for.
+  // names what init() waits for.
   double start_timeout_seconds = 300;
   // HVDLITE_SHUTDOWN_TIMEOUT_SECONDS. Longest time that shutdown() waits for
   // the other ranks; 0: no limit.
@@ -101,8 +101,9 @@ struct Config {
   // HVDLITE_CHECK. When a DistributedOptimizer compares the parameters of its
   // ranks: `off`, `start`, `periodic` or `every`. `start`: before step 1, after
   // step 1 and after step 10; `periodic`: then also after every 100 steps, a
-  // sixteenth of the bytes each; `every`: after each step. A difference is an
-  // error on all ranks, or a warning if the parameters never were equal.
+  // sixteenth of the bytes each; `every`: before the update of each step. A
+  // difference is an error on all ranks. With `start` and `periodic` it is only
+  // a warning if the parameters have never been equal.
   std::string check = "periodic";
   // HVDLITE_NONFINITE_GRADIENTS. What to do about a gradient with NaN or
   // infinity: `off`, `warn`, `error` or `skip`. The message names the rank.
@@ -110,9 +111,9 @@ struct Config {
   // step if a reduced gradient is not finite.
   std::string nonfinite_gradients = "warn";
 
-  // Reads the environment. Throws c10::ValueError that names variable, value
-  // and what is accepted. An unknown HVDLITE_* variable gives a warning (see
-  // `warnings`), or an error where HVDLITE_STRICT=1.
+  // Reads the environment. Throws c10::ValueError, which names the variable,
+  // the value and the accepted values. An unknown HVDLITE_* variable is a
+  // warning (see `warnings`), or an error with HVDLITE_STRICT=1.
   static Config from_env();
 
   // One line per value: name, value, and where it comes from (default,
@@ -122,8 +123,8 @@ struct Config {
   // Warnings of from_env(), which init() logs on rank 0.
   std::vector<std::string> warnings;
 
-  // Option's name -> canonical text, of the values read from the environment;
-  // kept so that describe() can tell where a value comes from.
+  // The values read from the environment: option name -> canonical text.
+  // describe() uses them to show where a value comes from.
   std::map<std::string, std::string> values_from_environment;
 };
 

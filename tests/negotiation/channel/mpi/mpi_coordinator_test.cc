@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(All, MpiChannelTest,
                            return std::string(info.param.name);
                          });
 
-// This rank of a new world.
+// This rank in a new world.
 struct MpiRank {
   explicit MpiRank(const negotiation::CoordinatorOptions& options)
       : coordinator(options, {*channel, *communicator, session->topology(),
@@ -62,12 +62,12 @@ struct MpiRank {
   negotiation::Coordinator coordinator;
 };
 
-// A failure names its seed: make it the first to repeat it. These have all that
-// ProgramCoverage wants; a few seeds do not always.
+// A failure prints its seed; to repeat it, make it the first seed. These seeds
+// contain everything that ProgramCoverage requires; not every small range does.
 constexpr uint64_t kFirstSeed = 39;
 constexpr uint64_t kEndSeed = kFirstSeed + 25;
 
-TEST(MpiCoordinatorTest, RandomProgramsGiveWhatTheyMust) {
+TEST(MpiCoordinatorTest, RandomProgramsGiveTheExpectedResults) {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (uint64_t seed = kFirstSeed; seed < kEndSeed; ++seed) {
@@ -88,7 +88,7 @@ TEST(MpiCoordinatorTest, ProgramsOfAllSizesHaveEveryTypeOpCompressionAndFault) {
   EXPECT_THAT(coverage.Missing(), IsEmpty());
 }
 
-TEST(MpiCoordinatorTest, BackgroundThreadReducesWhileNobodyWaits) {
+TEST(MpiCoordinatorTest, BackgroundThreadReducesWhileNoThreadWaits) {
   negotiation::CoordinatorOptions options;
   options.config.min_batch_bytes = 0;
   MpiRank rank(options);

@@ -1,5 +1,5 @@
-// Sums that have the same bits however tensors become ready and batches are
-// cut; one rank per process.
+// Sums with the same bits, however tensors become ready and buckets are formed;
+// one rank per process.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -35,8 +35,8 @@ std::vector<float> ValuesOf(int rank, size_t tensor) {
   return values;
 }
 
-// The sum of all ranks' values, nodes first. Adding in any other order gives
-// other bits somewhere among so many elements.
+// The sum of all ranks' values, nodes first. With this many elements, adding in
+// any other order gives other bits somewhere.
 std::vector<float> Expected(const std::vector<int>& node_of_rank,
                             size_t tensor) {
   std::map<int, std::vector<float>> of_node;
@@ -62,8 +62,8 @@ struct World {
   collective::Topology topology;
 };
 
-// A world that adds in rank order, with shared memory inside `node_of_rank`
-// unless that is empty.
+// A world that adds in rank order, with shared memory inside the nodes of
+// `node_of_rank`; without shared memory if it is empty.
 World MakeWorld(const std::vector<int>& node_of_rank) {
   World world;
   world.session = collective::MpiSession::Start().value();
@@ -79,8 +79,8 @@ World MakeWorld(const std::vector<int>& node_of_rank) {
   return world;
 }
 
-// One run: tensors in an order of this rank and run, batches of another size in
-// every run.
+// One run: the order of tensors depends on rank and run, the size of buckets on
+// the run.
 std::vector<std::vector<float>> Sums(World& world, int run) {
   const base::SteadyClock clock;
   const base::Logger logger(base::Severity::kWarning, -1);

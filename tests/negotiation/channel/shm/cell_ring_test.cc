@@ -31,7 +31,7 @@ std::string Pattern(size_t bytes, size_t seed) {
 }
 
 TEST_F(CellRingTest, MessagesOfAllSizesArriveThroughASmallRing) {
-  // Those in the middle fill cells exactly.
+  // Some sizes in the middle fill cells exactly.
   for (size_t size = 0; size <= 6 * CellRing::kPayloadBytes; ++size) {
     const std::string message = Pattern(size, size);
     std::string arrived;
@@ -41,7 +41,7 @@ TEST_F(CellRingTest, MessagesOfAllSizesArriveThroughASmallRing) {
     while (!read) {
       if (!written) written = writer_.Write(message, offset);
       read = reader_.Read(arrived);
-      ASSERT_EQ(read, written) << "of " << size << " bytes";
+      ASSERT_EQ(read, written) << "size: " << size << " bytes";
     }
     ASSERT_EQ(arrived, message);
     ASSERT_FALSE(reader_.HasCells());
@@ -71,7 +71,7 @@ TEST_F(CellRingTest, ShortMessagesQueueUpToTheNumberOfCells) {
   EXPECT_EQ(arrived, "");
 }
 
-TEST_F(CellRingTest, WriterThatAwaitsRoomIsToldOnce) {
+TEST_F(CellRingTest, WriterThatAwaitsRoomIsInformedOnce) {
   size_t offset = 0;
   EXPECT_FALSE(writer_.Write(std::string(1000, 'x'), offset));
   EXPECT_EQ(offset, kCells * CellRing::kPayloadBytes);
@@ -85,7 +85,7 @@ TEST_F(CellRingTest, WriterThatAwaitsRoomIsToldOnce) {
   EXPECT_TRUE(writer_.HasRoom());
 }
 
-TEST_F(CellRingTest, WriterThatDoesNotAwaitRoomIsNotTold) {
+TEST_F(CellRingTest, WriterThatDoesNotAwaitRoomIsNotInformed) {
   size_t offset = 0;
   EXPECT_FALSE(writer_.Write(std::string(1000, 'x'), offset));
   std::string arrived;

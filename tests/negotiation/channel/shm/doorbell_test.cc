@@ -41,13 +41,13 @@ TEST_F(DoorbellTest, RingsOnlyWhileItIsArmed) {
   EXPECT_FALSE(Readable(*doorbell_));
 }
 
-TEST_F(DoorbellTest, SaysThatNobodyRang) {
+TEST_F(DoorbellTest, ReportsThatItWasNotRung) {
   doorbell_->Arm();
   EXPECT_EQ(doorbell_->Disarm(), Doorbell::State::kNotRung);
   EXPECT_EQ(doorbell_->Disarm(), Doorbell::State::kNotArmed);
 }
 
-TEST_F(DoorbellTest, BecomesQuietHoweverOftenItIsArmedAndRung) {
+TEST_F(DoorbellTest, BecomesQuietAfterAnyNumberOfRings) {
   DoorbellButton other = DoorbellButton::Attach(place_).value();
   for (int i = 0; i < 5; ++i) {
     doorbell_->Arm();
@@ -62,23 +62,23 @@ TEST_F(DoorbellTest, BecomesQuietHoweverOftenItIsArmedAndRung) {
 TEST_F(DoorbellTest, PressingIsHarmlessWhenTheOwnerIsGone) {
   doorbell_->Arm();
   doorbell_.reset();
-  button_.Press();  // would raise SIGPIPE
+  button_.Press();  // this must not raise SIGPIPE
 }
 
 TEST_F(DoorbellTest, RingsFromAnotherProcess) {
   doorbell_->Arm();
   hvdlite::testing::ForkedRank presser([&](collective::Communicator&) {
-    // What was inherited does not count.
+    // The inherited doorbell must not be used.
     doorbell_.reset();
     DoorbellButton::Attach(place_).value().Press();
   });
-  // The child's memory is not shared here; so it rings although the place here
-  // still says armed.
+  // The child has its own copy of the memory. So the doorbell rings, although
+  // the place here still says that it is armed.
   EXPECT_TRUE(presser.WaitForEnd());
   EXPECT_TRUE(Readable(*doorbell_));
 }
 
-TEST_F(DoorbellTest, PipeThatIsNotTheOneIsRefused) {
+TEST_F(DoorbellTest, WrongPipeIsRefused) {
   DoorbellPlace wrong = {};
   wrong.process = place_.process;
   wrong.descriptor = place_.descriptor;
@@ -92,8 +92,8 @@ TEST_F(DoorbellTest, PipeThatIsNotTheOneIsRefused) {
             absl::StatusCode::kUnavailable);
 }
 
-// Two threads that sleep until the other one has moved on; without timeouts, so
-// that a wake-up that is lost stops them for ever.
+// Two threads sleep until the other one has moved on. There are no timeouts, so
+// a lost wake-up stops them for ever.
 TEST(DoorbellStressTest, NoWakeUpIsLost) {
   constexpr int kRounds = hvdlite::testing::UnlessSanitized(100'000, 10'000);
   struct Side {
@@ -106,7 +106,7 @@ TEST(DoorbellStressTest, NoWakeUpIsLost) {
     DoorbellButton button = DoorbellButton::Attach(other.place).value();
     for (int round = 1; round <= kRounds; ++round) {
       const int awaited = begins ? round - 1 : round;
-      // Now and then without a chance to sleep.
+      // Sometimes without a chance to sleep.
       for (int look = 0; look < round % 8; ++look) {
         if (other.announced.load() >= awaited) break;
       }

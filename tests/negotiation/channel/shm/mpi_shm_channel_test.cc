@@ -24,7 +24,8 @@ TEST_P(MpiShmChannelTest, Conforms) {
   EXPECT_EQ((*channel)->rank(), node->rank());
   EXPECT_EQ((*channel)->size(), node->size());
   GetParam().run(**channel, [] { MPI_Barrier(MPI_COMM_WORLD); });
-  // The end of a process that another one still listens to is a death.
+  // A process that ends while another one still uses the channel counts as
+  // dead.
   MPI_Barrier(MPI_COMM_WORLD);
 }
 

@@ -1,4 +1,4 @@
-// Control channels between processes that end, well or badly.
+// Control channels between processes that end, with and without an error.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -39,7 +39,7 @@ ptrdiff_t OpenDescriptors() {
                        {});
 }
 
-// Sleeps until the channel returns something else than nothing.
+// Sleeps until the channel returns a message or an error.
 absl::StatusOr<std::optional<ControlMessage>> Next(ControlChannel& channel) {
   while (true) {
     auto next = channel.TryReceive();
@@ -55,7 +55,7 @@ void ExpectDeath(const absl::Status& status, const ForkedRank& peer) {
                          " has ended"));
 }
 
-// Nothing is left to say, and sleepers stay asleep.
+// No message is left, and sleepers stay asleep.
 void ExpectQuiet(ControlChannel& channel) {
   const auto nothing = channel.TryReceive();
   EXPECT_TRUE(nothing.ok() && !nothing->has_value());
@@ -66,7 +66,7 @@ void ExpectQuiet(ControlChannel& channel) {
   }
 }
 
-TEST(ShmChannelDeathTest, SleeperHearsOfTheDeathOfARankOnce) {
+TEST(ShmChannelDeathTest, SleeperLearnsOfADeathOnce) {
   ForkedRank peer([](Communicator& node) {
     const auto channel = NewChannel(node);
     channel->Send(0, "alive").IgnoreError();
@@ -79,7 +79,7 @@ TEST(ShmChannelDeathTest, SleeperHearsOfTheDeathOfARankOnce) {
   ExpectQuiet(*channel);
 }
 
-TEST(ShmChannelDeathTest, WhoNeverSleepsHearsOfItAsWell) {
+TEST(ShmChannelDeathTest, AwakeRankLearnsOfADeath) {
   ForkedRank peer([](Communicator& node) {
     const auto channel = NewChannel(node);
     raise(SIGKILL);
@@ -90,13 +90,13 @@ TEST(ShmChannelDeathTest, WhoNeverSleepsHearsOfItAsWell) {
   ExpectDeath(next.status(), peer);
 }
 
-TEST(ShmChannelDeathTest, WhatWasSentBeforeComesFirst) {
+TEST(ShmChannelDeathTest, MessagesSentBeforeTheDeathComeFirst) {
   ForkedRank peer([](Communicator& node) {
     const auto channel = NewChannel(node);
     for (int i = 0; i < 5; ++i) {
       channel->Send(0, absl::StrCat("message ", i)).IgnoreError();
     }
-    // Never arrives whole.
+    // This message never arrives completely.
     channel->Send(0, std::string(1'000'000, 'x')).IgnoreError();
     raise(SIGKILL);
   });
@@ -108,7 +108,7 @@ TEST(ShmChannelDeathTest, WhatWasSentBeforeComesFirst) {
     ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
     EXPECT_EQ((*next)->bytes, absl::StrCat("message ", i));
   }
-  // Who has heard enough need not hear of the death; who goes to sleep does.
+  // A rank that ends now does not see the death; one that goes to sleep does.
   auto next = channel->TryReceive();
   EXPECT_TRUE(next.ok() && !next->has_value());
   EXPECT_TRUE(SleepOn(*channel));
@@ -132,7 +132,7 @@ TEST(ShmChannelDeathTest, DeathEndsAFlush) {
   ExpectDeath(channel->Flush(absl::InfiniteDuration()), peer);
 }
 
-TEST(ShmChannelDeathTest, PeerThatHasEndedInGoodOrderDoesNoHarm) {
+TEST(ShmChannelDeathTest, PeerThatEndedCleanlyDoesNoHarm) {
   ForkedRank peer([](Communicator& node) {
     const auto channel = NewChannel(node);
     ForkedRank::Require(Receive(*channel).bytes == "bye", "bye arrives");
@@ -144,13 +144,13 @@ TEST(ShmChannelDeathTest, PeerThatHasEndedInGoodOrderDoesNoHarm) {
   ASSERT_TRUE(channel->Send(1, "bye").ok());
   EXPECT_TRUE(peer.WaitForEnd());
   EXPECT_EQ(Receive(*channel).bytes, "bye bye");
-  // It has said that it sleeps; nobody reads its doorbell any more.
+  // It has armed its doorbell, but no process reads the doorbell any more.
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(channel->Send(1, "are you there?").ok());
   }
 }
 
-TEST(ShmChannelDeathTest, NothingIsLeftBehind) {
+TEST(ShmChannelDeathTest, ChannelLeavesNoDescriptorsBehind) {
   const ptrdiff_t before = OpenDescriptors();
   for (int i = 0; i < 3; ++i) {
     ForkedRank peer([](Communicator& node) {
@@ -164,7 +164,7 @@ TEST(ShmChannelDeathTest, NothingIsLeftBehind) {
 }
 
 TEST(ShmChannelDeathTest, RankWithoutDescriptorsFailsOnAllRanks) {
-  // Every number of descriptors that is too low fails at another place.
+  // Each number of descriptors that is too low fails at another place.
   const ptrdiff_t before = OpenDescriptors();
   bool succeeded = false;
   int failures = 0;

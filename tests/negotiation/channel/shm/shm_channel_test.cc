@@ -22,7 +22,7 @@ using hvdlite::testing::Receive;
 using hvdlite::testing::SleepOn;
 using ::testing::HasSubstr;
 
-// Runs `body` on a thread per rank.
+// Runs `body` on one thread per rank.
 void OnRanks(int size, const ShmChannelOptions& options,
              const std::function<void(
                  ControlChannel&, const hvdlite::testing::Barrier&)>& body) {
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
         ::testing::ValuesIn(hvdlite::testing::kControlChannelChecks)),
     CaseName);
 
-TEST(ShmChannelTest, SizesOfRingsThatCannotBeAreRefused) {
+TEST(ShmChannelTest, InvalidRingSizesAreRefused) {
   for (const size_t cells : {size_t{0}, size_t{2}, size_t{48}}) {
     hvdlite::testing::UnimplementedCommunicator node;
     const auto channel = CreateShmChannel(node, {.cells_per_ring = cells});
@@ -83,7 +83,7 @@ TEST(ShmChannelTest, SizesOfRingsThatCannotBeAreRefused) {
   }
 }
 
-TEST(ShmChannelTest, ReceiverThatIsAwakeIsNotWoken) {
+TEST(ShmChannelTest, AwakeReceiverIsNotWoken) {
   OnRanks(2, {}, [](ControlChannel& channel, const auto& barrier) {
     if (channel.rank() == 0) {
       barrier();
@@ -98,7 +98,7 @@ TEST(ShmChannelTest, ReceiverThatIsAwakeIsNotWoken) {
     barrier();
     barrier();
     EXPECT_EQ(poll(&doorbell, 1, 0), 0);
-    // It does not go to sleep either.
+    // It must not go to sleep, either.
     EXPECT_FALSE(channel.PrepareToSleep());
     EXPECT_EQ(Receive(channel).bytes, "first");
     EXPECT_FALSE((*channel.TryReceive()).has_value());
@@ -113,7 +113,7 @@ TEST(ShmChannelTest, ReceiverThatIsAwakeIsNotWoken) {
   });
 }
 
-TEST(ShmChannelTest, SleeperIsWokenToSendWhatDidNotFit) {
+TEST(ShmChannelTest, SleeperIsWokenToSendTheRestOfAMessage) {
   OnRanks(2, {.cells_per_ring = 4}, [](ControlChannel& channel, const auto&) {
     const std::string large(100'000, 'x');
     if (channel.rank() == 1) {
@@ -144,11 +144,11 @@ TEST(ShmChannelTest, RanksThatFlushLargeMessagesToEachOtherDoNotBlock) {
       EXPECT_EQ(message.bytes.substr(0, 3),
                 absl::StrCat(message.from, ".", next[message.from]++));
     }
-    // What is taken in by Flush must not be slept over either, see Receive.
+    // Messages that Flush has received must also prevent a sleep; see Receive.
   });
 }
 
-TEST(ShmChannelTest, FlushThatIsNotServedGivesUpAndNamesTheRank) {
+TEST(ShmChannelTest, FlushTimesOutAndNamesTheRank) {
   OnRanks(3, {.rank_names = {"rank 4 (h)", "rank 5 (h)", "rank 6 (h)"}},
           [](ControlChannel& channel, const auto& barrier) {
             const std::string large(100'000, 'x');
@@ -173,7 +173,7 @@ TEST(ShmChannelTest, FlushThatIsNotServedGivesUpAndNamesTheRank) {
           });
 }
 
-TEST(ShmChannelTest, NobodyIsHeardOverTheOthers) {
+TEST(ShmChannelTest, ReceiverTakesTurnsAmongSenders) {
   OnRanks(3, {}, [](ControlChannel& channel, const auto& barrier) {
     if (channel.rank() != 0) {
       for (int i = 0; i < 10; ++i) ASSERT_TRUE(channel.Send(0, "").ok());
@@ -185,7 +185,7 @@ TEST(ShmChannelTest, NobodyIsHeardOverTheOthers) {
   });
 }
 
-TEST(ShmChannelTest, RanksBeyondTheFirstWordOfSendersAreHeard) {
+TEST(ShmChannelTest, SendersBeyondTheFirstWordAreReceived) {
   OnRanks(70, {.cells_per_ring = 4}, [](ControlChannel& channel, const auto&) {
     if (channel.rank() == 0) {
       for (int i = 0; i < 69; ++i) {
@@ -200,13 +200,13 @@ TEST(ShmChannelTest, RanksBeyondTheFirstWordOfSendersAreHeard) {
   });
 }
 
-// A wake-up that is lost stops the ranks for ever.
-TEST(ShmChannelTest, RanksThatAlwaysSleepKeepGoing) {
+// A lost wake-up stops the ranks for ever.
+TEST(ShmChannelTest, RanksThatAlwaysSleepMakeProgress) {
   constexpr int kRounds = hvdlite::testing::UnlessSanitized(50'000, 10'000);
   OnRanks(2, {}, [](ControlChannel& channel, const auto&) {
     const int other = 1 - channel.rank();
     for (int round = 0; round < kRounds; ++round) {
-      // Both send at once, then sleep.
+      // Both send first, and then sleep.
       ASSERT_TRUE(channel.Send(other, "x").ok());
       ASSERT_EQ(Receive(channel).bytes, "x");
     }

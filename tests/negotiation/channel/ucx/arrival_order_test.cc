@@ -4,12 +4,12 @@
 namespace hvdlite::negotiation {
 namespace {
 
-TEST(ArrivalOrderTest, NothingCanBeTakenAtFirst) {
+TEST(ArrivalOrderTest, IsEmptyAtFirst) {
   ArrivalOrder order;
   EXPECT_FALSE(order.Take().has_value());
 }
 
-TEST(ArrivalOrderTest, EarlyMessagesWaitForThoseBeforeThem) {
+TEST(ArrivalOrderTest, EarlyMessagesWaitForTheirPredecessors) {
   ArrivalOrder order;
   order.Add(1, 2, "two");
   order.Add(1, 1, "one");

@@ -30,14 +30,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Le;
 
-// What the tests expect does not depend on the variables of who runs them.
+// The tests must not depend on variables of the user who runs them.
 UcxChannelOptions Options() {
   UcxChannelOptions options;
   options.environment = base::FakeEnvironment({});
   return options;
 }
 
-// Where every rank is a neighbour of every other one.
+// Options in which every rank is a neighbour of every other one.
 UcxChannelOptions AmongAll(const collective::Communicator& world) {
   UcxChannelOptions options = Options();
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -95,7 +95,7 @@ class ListeningCommunicator final
 
   std::vector<size_t> gathered_bytes;
   std::vector<int> peers;
-  std::string heard;  // in the last exchange
+  std::string heard;  // received in the last exchange
 };
 
 void OnListeningRanks(int size,
@@ -108,8 +108,8 @@ void OnListeningRanks(int size,
       size, [&](int rank) { body(*world[static_cast<size_t>(rank)]); });
 }
 
-TEST(UcxChannelTest, OnlyNeighboursHearOfEachOther) {
-  // 3 - 1 - 0 - 2, and 4 alone.
+TEST(UcxChannelTest, OnlyNeighboursExchangeAddresses) {
+  // The tree is 3 - 1 - 0 - 2, and 4 is alone.
   const std::vector<std::vector<int>> neighbours = {
       {2, 1}, {0, 3}, {0}, {1}, {}};
   OnListeningRanks(5, [&](ListeningCommunicator& world) {
@@ -126,7 +126,7 @@ TEST(UcxChannelTest, OnlyNeighboursHearOfEachOther) {
     std::vector<int> expected = options.neighbours;
     std::sort(expected.begin(), expected.end());
     EXPECT_EQ(met, expected);
-    // Whether all is well is all that everybody tells everybody.
+    // All ranks gather only whether all is well.
     EXPECT_THAT(world.gathered_bytes, Each(Le(16)));
     for (const int to : options.neighbours) {
       ASSERT_TRUE((*channel)->Send(to, absl::StrCat(rank, " to ", to)).ok());
@@ -142,7 +142,7 @@ TEST(UcxChannelTest, OnlyNeighboursHearOfEachOther) {
   });
 }
 
-// A worker that is no rank's, and sends to one.
+// A worker that belongs to no rank and sends to one.
 class Stranger {
  public:
   Stranger(const std::string& address, const MessageHeader& header)
@@ -188,12 +188,12 @@ class Stranger {
 
   const std::unique_ptr<UcxWorker> worker_;
   UcxTraffic traffic_;
-  UcxLink link_;  // sends whole headers
+  UcxLink link_;  // sends complete headers
   ucp_ep_h endpoint_ = nullptr;
 };
 
-// Rank 1 lets a stranger send to rank 0, which drops it for a reason that has
-// `why` in it, and goes on.
+// Rank 1 lets a stranger send to rank 0. Rank 0 drops the message for a reason
+// that contains `why`, and continues.
 void ExpectDropped(const std::string& why, const MessageHeader& header,
                    const std::function<void(Stranger&)>& send) {
   OnListeningRanks(2, [&](ListeningCommunicator& world) {
@@ -234,7 +234,7 @@ TEST(UcxChannelTest, MessagesOfAnotherVersionAreDropped) {
                 [](Stranger& stranger) { stranger.Send("small"); });
 }
 
-TEST(UcxChannelTest, MessagesWithoutAWholeHeaderAreDropped) {
+TEST(UcxChannelTest, MessagesWithoutACompleteHeaderAreDropped) {
   ExpectDropped("a header of 4 bytes", {}, [](Stranger& stranger) {
     stranger.SendWithHeader("head");
     stranger.SendWithHeader("more");
@@ -251,15 +251,15 @@ TEST(UcxChannelTest, FailureOfOneRankIsTheSameErrorOnAll) {
     EXPECT_TRUE(absl::IsUnavailable(channel.status()));
     EXPECT_THAT(std::string(channel.status().message()),
                 AllOf(HasSubstr("rank 1 (green): UCX: "), HasSubstr("ucp_")));
-    // Everybody is ready for another channel.
+    // All ranks can make another channel.
     EXPECT_TRUE(world.Barrier().ok());
   });
 }
 
-TEST(UcxChannelTest, NeighboursThatCannotReachEachOtherAreFoundOutAtTheStart) {
+TEST(UcxChannelTest, UnreachableNeighboursAreDetectedAtTheStart) {
   hvdlite::testing::RunInProcessRanks(3, [](collective::Communicator& world) {
     UcxChannelOptions options = AmongAll(world);
-    // Its loopback transport reaches nobody else.
+    // Its loopback transport reaches no other rank.
     if (world.rank() == 2) options.transports = "self";
     const auto channel = CreateUcxChannel(world, options);
     EXPECT_TRUE(absl::IsUnavailable(channel.status())) << channel.status();
@@ -273,7 +273,7 @@ TEST(UcxChannelTest, UsersChoiceOfTransportsWins) {
     hvdlite::testing::RunInProcessRanks(
         2, [&](collective::Communicator& world) {
           UcxChannelOptions options = AmongAll(world);
-          // UCX itself sees no such variable here, and takes its own default.
+          // UCX itself sees no such variable here, and uses its own default.
           options.environment = base::FakeEnvironment({{name, "all"}});
           options.transports = "no_such_transport";
           EXPECT_TRUE(CreateUcxChannel(world, options).ok()) << name;
@@ -282,7 +282,7 @@ TEST(UcxChannelTest, UsersChoiceOfTransportsWins) {
   }
 }
 
-TEST(UcxChannelTest, FlushEndsWithItsTimeoutWhenNobodyReceives) {
+TEST(UcxChannelTest, FlushTimesOutIfNoRankReceives) {
   hvdlite::testing::RunInProcessRanks(2, [](collective::Communicator& world) {
     auto channel = CreateUcxChannel(world, AmongAll(world)).value();
     if (world.rank() == 0) {

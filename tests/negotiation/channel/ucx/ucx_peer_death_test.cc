@@ -1,5 +1,5 @@
-// What the others see when a process dies. Each test is a process of its own
-// with children, since UCX does not survive a fork.
+// What other ranks see when a process dies. Each test runs in a process of its
+// own with children, since UCX does not survive a fork.
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -30,7 +30,7 @@ std::unique_ptr<ControlChannel> Create(ForkedCommunicator& world) {
   return CreateUcxChannel(world, options).value();
 }
 
-// Sleeps until TryReceive fails; returns the messages before that.
+// Sleeps until TryReceive fails; returns the messages received before that.
 std::vector<ControlMessage> ReceiveUntilError(ControlChannel& channel,
                                               absl::Status& error) {
   std::vector<ControlMessage> messages;
@@ -48,7 +48,7 @@ std::vector<ControlMessage> ReceiveUntilError(ControlChannel& channel,
   }
 }
 
-// Runs `test` in a child process, whose failures fail the test here.
+// Runs `test` in a child process; its failures fail this test.
 void InNewProcess(const std::function<void()>& test) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -83,7 +83,7 @@ TEST(UcxPeerDeathTest, DeathOfANeighbourWakesASleeperAndIsNamed) {
   });
 }
 
-TEST(UcxPeerDeathTest, WhatArrivedIsReceivedAndTheOthersCanBeTold) {
+TEST(UcxPeerDeathTest, ArrivedMessagesAreReceivedAndOthersCanBeInformed) {
   InNewProcess([] {
     ForkedWorld world(3, [](ForkedCommunicator& communicator) {
       const auto channel = Create(communicator);
@@ -97,7 +97,7 @@ TEST(UcxPeerDeathTest, WhatArrivedIsReceivedAndTheOthersCanBeTold) {
       return Receive(*channel).bytes == "rank 1 is dead" ? 0 : 1;
     });
     const auto channel = Create(world.communicator());
-    // Only then is it known to be on its way.
+    // Only now is the message known to be on its way.
     EXPECT_TRUE(world.communicator().Barrier().ok());
     world.Kill(1);
     absl::Status error;
@@ -110,7 +110,7 @@ TEST(UcxPeerDeathTest, WhatArrivedIsReceivedAndTheOthersCanBeTold) {
   });
 }
 
-TEST(UcxPeerDeathTest, DeathAmidLargeMessagesInBothDirectionsIsNamed) {
+TEST(UcxPeerDeathTest, DeathDuringLargeMessagesIsNamed) {
   InNewProcess([] {
     ForkedWorld world(2, [](ForkedCommunicator& communicator) {
       const auto channel = Create(communicator);
@@ -129,7 +129,7 @@ TEST(UcxPeerDeathTest, DeathAmidLargeMessagesInBothDirectionsIsNamed) {
     ReceiveUntilError(*channel, error);
     EXPECT_TRUE(absl::IsUnavailable(error)) << error;
     EXPECT_THAT(std::string(error.message()), HasSubstr("rank 1 (green)"));
-    channel.reset();  // comes back
+    channel.reset();  // this returns
   });
 }
 
