@@ -88,7 +88,8 @@ TEST(StepReportTest, ALineForPeopleOnceAllRanksHaveTold) {
   const std::optional<std::string> line = reports.Add(Report(1, 1, 0));
   EXPECT_EQ(line,
             "step 10: 1000.00 steps/s, 10.0 % of a step is exposed "
-            "communication, 10.0 % waits for ranks; slowest: rank 1 (node1)");
+            "communication, 10.0 % is waiting for ranks; slowest: rank 1 "
+            "(node1)");
   // A rank that has stopped telling does not silence the others.
   EXPECT_FALSE(reports.Add(Report(0, 2, 0)).has_value());
   EXPECT_THAT(reports.Add(Report(0, 3, 0)).value_or(""),
