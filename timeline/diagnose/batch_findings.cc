@@ -89,8 +89,8 @@ void Examiner::AddDataPlane() {
     Add({.cause = "late-batches",
          .title = "Buckets start only after the backward pass",
          .evidence = std::move(evidence),
-         .remedy = absl::StrFormat(
-             "set HVDLITE_MIN_BATCH_BYTES=%.0f or less", bytes / 8),
+         .remedy = absl::StrFormat("set HVDLITE_MIN_BATCH_BYTES=%.0f or less",
+                                   bytes / 8),
          .share = share});
     return;
   }
@@ -112,13 +112,14 @@ void Examiner::AddDataPlane() {
                      ? "leave a core to the background thread of each rank "
                        "(hvdliterun does this); then check whether the network "
                        "is still slow"
-                 : across ? "check the interface and its speed (hvdlite_doctor, "
-                          "hvdlite_bench sweep); then send less: "
-                          "Compression::FP16, larger mini-batches, or "
-                          "backward_passes_per_step"
-                        : "reduce less often: larger mini-batches or "
-                          "backward_passes_per_step; check the memory binding "
-                          "with hvdlite_doctor",
+                 : across
+                     ? "check the interface and its speed (hvdlite_doctor, "
+                       "hvdlite_bench sweep); then send less: "
+                       "Compression::FP16, larger mini-batches, or "
+                       "backward_passes_per_step"
+                     : "reduce less often: larger mini-batches or "
+                       "backward_passes_per_step; check the memory binding "
+                       "with hvdlite_doctor",
        .share = share});
 }
 

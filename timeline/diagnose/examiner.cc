@@ -265,13 +265,12 @@ void Examiner::AddStarvation() {
   const bool own_threads = cpus > 0 && means.use.threads > cpus + 0.5;
   Finding finding = {
       .cause = "starved-threads",
-      .title =
-          absl::StrCat(starves_main ? "Threads" : "The background thread",
-                       " of rank ", worst, " (", HostOf(worst),
-                       starves_main ? ") wait" : ") waits", " for a core",
-                       starves_main && starves_progress
-                           ? ", including the background thread"
-                           : ""),
+      .title = absl::StrCat(starves_main ? "Threads" : "The background thread",
+                            " of rank ", worst, " (", HostOf(worst),
+                            starves_main ? ") wait" : ") waits", " for a core",
+                            starves_main && starves_progress
+                                ? ", including the background thread"
+                                : ""),
       .evidence = {absl::StrCat("its background thread waited for a core in ",
                                 Percent(means.progress_starved()),
                                 " of the time in which it could run"),
@@ -279,14 +278,13 @@ void Examiner::AddStarvation() {
                                 Percent(main),
                                 " of all time (mean of the other ranks: ",
                                 Percent(others), ")"),
-                   cpus > 0
-                       ? absl::StrFormat(
-                             "%.1f of its threads compute, and it may use "
-                             "%.0f %s",
-                             means.use.threads, cpus,
-                             cpus == 1 ? "core" : "cores")
-                       : absl::StrFormat("%.1f of its threads compute",
-                                         means.use.threads)},
+                   cpus > 0 ? absl::StrFormat(
+                                  "%.1f of its threads compute, and it may use "
+                                  "%.0f %s",
+                                  means.use.threads, cpus,
+                                  cpus == 1 ? "core" : "cores")
+                            : absl::StrFormat("%.1f of its threads compute",
+                                              means.use.threads)},
       .remedy =
           own_threads
               ? absl::StrFormat(
@@ -360,9 +358,9 @@ void Examiner::AddCommonFaults() {
                          : "Page faults keep the kernel busy",
        .evidence = {FaultsOf(use)},
        .remedy = FaultRemedy(is_major),
-       .share = std::min(
-           is_major ? system : FaultTime(minor, system),
-           Share(StepPart::kComputing) + Share(StepPart::kInput))});
+       .share =
+           std::min(is_major ? system : FaultTime(minor, system),
+                    Share(StepPart::kComputing) + Share(StepPart::kInput))});
 }
 
 double Examiner::FaultTime(double minor_faults, double system_cpu) {

@@ -20,9 +20,9 @@ struct Finding {
   std::string title;                  // one sentence
   std::vector<std::string> evidence;  // measured facts, one per line
   std::string remedy;                 // what to do, with the command
-  double share = 0;     // cost: a part of the step time, 0 to 1
-  bool of_run = false;  // share is a part of the run's time instead
-  int64_t rank = -1;    // the rank to blame; -1: no single rank
+  double share = 0;                   // cost: a part of the step time, 0 to 1
+  bool of_run = false;   // share is a part of the run's time instead
+  int64_t rank = -1;     // the rank to blame; -1: no single rank
   int64_t start_ns = 0;  // start and end of an example in the trace
   int64_t end_ns = 0;
 };

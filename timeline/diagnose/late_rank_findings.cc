@@ -68,9 +68,9 @@ void Examiner::AddLateRank() {
   Finding finding = {
       .cause = "straggler",
       .title = "",
-      .evidence = {absl::StrCat("the other ranks wait for this rank: ",
-                                Percent(worst->second),
-                                " of all waiting for ranks")},
+      .evidence = {absl::StrCat(
+          "the other ranks wait for this rank: ", Percent(worst->second),
+          " of all waiting for ranks")},
       .remedy = "",
       // If this rank were as fast as the others, they would not wait.
       .share =
@@ -111,10 +111,10 @@ void Examiner::AddLateRank() {
     finding.cause = "evaluation";
     finding.title =
         absl::StrCat(who, " evaluates or saves while the others wait");
-    finding.evidence.push_back(absl::StrCat(
-        "evaluation and commits take ", Duration(own.other_ns),
-        " per step on this rank, ", Duration(own.other_ns - other),
-        " on the others"));
+    finding.evidence.push_back(
+        absl::StrCat("evaluation and commits take ", Duration(own.other_ns),
+                     " per step on this rank, ", Duration(own.other_ns - other),
+                     " on the others"));
     explain(other);
     finding.remedy =
         "evaluate on all ranks, each with its share of the samples; commit "
@@ -130,10 +130,10 @@ void Examiner::AddLateRank() {
     finding.remedy = FaultRemedy(blocks_on_disk);
   } else {
     finding.title = absl::StrCat(who, " is slower than the others");
-    finding.evidence.push_back(absl::StrCat(
-        "computing takes ", Duration(own.computing_ns),
-        " per step on this rank, ",
-        Duration(own.computing_ns - computing), " on the others"));
+    finding.evidence.push_back(
+        absl::StrCat("computing takes ", Duration(own.computing_ns),
+                     " per step on this rank, ",
+                     Duration(own.computing_ns - computing), " on the others"));
     AddKindOfSlowness(own, rank, &finding);
   }
   Add(std::move(finding));
@@ -204,10 +204,10 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
     if (knows_cpu) {
       const double others_cpu_ns =
           OfOthers(rank, [](const RankMeans& means) { return means.cpu_ns; });
-      finding->evidence.push_back(absl::StrCat(
-          "its main thread needs ", Duration(own.cpu_ns),
-          " of CPU time for the work of a step, the others need ",
-          Duration(others_cpu_ns)));
+      finding->evidence.push_back(
+          absl::StrCat("its main thread needs ", Duration(own.cpu_ns),
+                       " of CPU time for the work of a step, the others need ",
+                       Duration(others_cpu_ns)));
     }
     finding->remedy =
         absl::StrCat("run hvdlite_doctor on ", HostOf(rank),

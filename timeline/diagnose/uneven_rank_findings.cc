@@ -101,32 +101,34 @@ void Examiner::AddTurns(double share, int64_t often_last) {
   const auto of_difference = [&](double ns) {
     return ns / differences.time_ns;
   };
-  const std::string who =
-      often_last < 0
-          ? "Ranks are late in turns: "
-          : absl::StrCat("Ranks are late in turns (rank ", often_last,
-                         " most often): ");
+  const std::string who = often_last < 0
+                              ? "Ranks are late in turns because "
+                              : absl::StrCat("Ranks are late in turns (rank ",
+                                             often_last,
+                                             " most often) because ");
   std::vector<std::string> blames;
   for (const auto& [rank, blame] : blame_) {
     if (blames.size() < 8) {
       blames.push_back(absl::StrCat("rank ", rank, " ", Percent(blame)));
     }
   }
-  Finding finding = {
-      .cause = "late-in-turns",
-      .title = "",
-      .evidence = {absl::StrCat("waiting for ranks, by the rank that was late: ",
-                                absl::StrJoin(blames, ", "))},
-      .remedy = "",
-      .share = share};
+  Finding finding = {.cause = "late-in-turns",
+                     .title = "",
+                     .evidence = {absl::StrCat(
+                         "waiting for ranks, by the rank that was late: ",
+                         absl::StrJoin(blames, ", "))},
+                     .remedy = "",
+                     .share = share};
   // Sums over many steps do not show in which of them a rank was late.
   if (!knows_steps) {
     finding.title = absl::StrCat(
-        who, "the work of their mini-batches or the speed of their cores "
+        who,
+        "the work of their mini-batches or the speed of their cores "
         "differs");
     finding.remedy =
         "find out which: record some steps (HVDLITE_TIMELINE=trace.json "
-        "HVDLITE_TIMELINE_STEPS=100-150) and run timeline_viewer why trace.json";
+        "HVDLITE_TIMELINE_STEPS=100-150) and run timeline_viewer why "
+        "trace.json";
     Add(std::move(finding));
     return;
   }
@@ -138,9 +140,9 @@ void Examiner::AddTurns(double share, int64_t often_last) {
   if (of_difference(differences.input_ns) >= kExplains) {
     finding.cause = "slow-input";
     finding.title = absl::StrCat(who, "the time to load their input differs");
-    finding.evidence.push_back(
-        absl::StrCat("loading is ", Percent(of_difference(differences.input_ns)),
-                     " of this difference"));
+    finding.evidence.push_back(absl::StrCat(
+        "loading is ", Percent(of_difference(differences.input_ns)),
+        " of this difference"));
     finding.remedy = kLoadAhead;
     Add(std::move(finding));
     return;
@@ -173,8 +175,8 @@ void Examiner::AddTurns(double share, int64_t often_last) {
   }
   if (differences.knows_cpu && knows_work) {
     finding.cause = "uneven-cores";
-    finding.title = absl::StrCat(
-        who, "their cores need different times for the same work");
+    finding.title =
+        absl::StrCat(who, "their cores need different times for the same work");
     const std::string ranking = RankingOfCores();
     if (!ranking.empty()) {
       finding.evidence.push_back(absl::StrCat(
@@ -187,11 +189,11 @@ void Examiner::AddTurns(double share, int64_t often_last) {
         "may share its cores with others: request dedicated cores";
   } else {
     finding.title = absl::StrCat(
-        who,
-        knows_work ? "the speed of their cores differs, or other programs use "
-                     "the cores"
-                   : "the work of their mini-batches or the speed of their "
-                     "cores differs");
+        who, knows_work
+                 ? "the speed of their cores differs, or other programs use "
+                   "the cores"
+                 : "the work of their mini-batches or the speed of their "
+                   "cores differs");
     finding.remedy =
         knows_work
             ? "run hvdlite_doctor on each host (frequency, binding, other jobs)"
@@ -216,9 +218,9 @@ void Examiner::AddLostCores(double difference_ns, const std::string& who,
     if (Has("starved-threads")) return;
     finding.cause = "starved-threads";
     finding.title = absl::StrCat(who, "their threads wait for a core");
-    finding.evidence.push_back(absl::StrCat(
-        "the main threads waited for a core for ", Duration(delay_ns),
-        " per step, summed over all ranks"));
+    finding.evidence.push_back(
+        absl::StrCat("the main threads waited for a core for ",
+                     Duration(delay_ns), " per step, summed over all ranks"));
     finding.remedy =
         "other programs run on these cores: find them with top, then run "
         "hvdlite_doctor; bind ranks with hvdliterun, and request whole nodes "

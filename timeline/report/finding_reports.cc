@@ -14,7 +14,8 @@ namespace hvdlite::timeline {
 namespace {
 
 constexpr char kNothing[] =
-    "no cause costs more than 3 % of a step. Waiting for ranks is reported from "
+    "no cause costs more than 3 % of a step. Waiting for ranks is reported "
+    "from "
     "8 % on, because steps always differ a little";
 
 std::string CostOf(const Finding& finding) {

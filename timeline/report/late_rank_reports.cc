@@ -147,7 +147,8 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
     table.rows.push_back(std::move(row));
   }
   report->AddLine(
-      "The rank that the others waited for decides how long a step is. By rank, "
+      "The rank that the others waited for decides how long a step is. By "
+      "rank, "
       "the steps in which it did, and what it did there:");
   report->AddTable(std::move(table));
 }

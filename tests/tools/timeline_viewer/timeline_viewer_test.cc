@@ -101,7 +101,8 @@ TEST_F(TimelineViewerTest, PrintsATableForEachRank) {
   RecordRank(1, 2'000'000);
   EXPECT_EQ(Run({"--by-rank", "--sort", "name", path_}), 0);
   EXPECT_THAT(out_.str(), HasSubstr(absl::StrCat("Trace:     ", path_,
-                                                 " (2 parts, not merged)")));
+                                                 " (2 per-rank files, not "
+                                                 "merged)")));
   const size_t rank_0 = out_.str().find("\nRank 0 (node0)\n");
   const size_t rank_1 = out_.str().find("\nRank 1 (node1)\n");
   ASSERT_NE(rank_0, std::string::npos) << out_.str();
@@ -213,12 +214,12 @@ TEST_F(TimelineViewerTest, TheFirstScreenTellsOfTheStartWhereItTakesLong) {
     return out_.str();
   };
   EXPECT_THAT(first_screen(4'000),
-              HasSubstr("\nStart-up:  the first step was over after 0.004 s "
+              HasSubstr("\nStart-up:  the first step ended after 0.004 s "
                         "(13 % of the run)\n"));
   EXPECT_THAT(first_screen(1'500), Not(HasSubstr("Start-up:")));
   // Then it is a finding.
-  EXPECT_THAT(first_screen(20'000), AllOf(HasSubstr("The start takes"),
-                                          Not(HasSubstr("Start-up:"))));
+  EXPECT_THAT(first_screen(20'000),
+              AllOf(HasSubstr("The start takes"), Not(HasSubstr("Start-up:"))));
 }
 
 TEST_F(TimelineViewerTest, WhatToDoIsWrappedInTextAndWholeInJson) {
@@ -240,14 +241,14 @@ TEST_F(TimelineViewerTest, WhatToDoIsWrappedInTextAndWholeInJson) {
   };
   EXPECT_EQ(Run({"why", path_}), 0);
   EXPECT_EQ(remedy("   Remedy: ", "\n\n"),
-            "   Remedy: load ahead in more threads or processes (--workers, "
-            "num_workers), keep the data on a fast disk or\n"
-            "           in memory, decode less");
+            "   Remedy: load ahead with more threads or processes (--workers, "
+            "num_workers); keep the data on a fast disk or\n"
+            "           in memory; decode less");
   EXPECT_EQ(Run({path_}), 0);
   EXPECT_EQ(remedy("Remedy: ", "\nEvidence"),
-            "Remedy:    load ahead in more threads or processes (--workers, "
-            "num_workers), keep the data on a fast disk or\n"
-            "           in memory, decode less");
+            "Remedy:    load ahead with more threads or processes (--workers, "
+            "num_workers); keep the data on a fast disk or\n"
+            "           in memory; decode less");
   EXPECT_EQ(Run({"why", "--json", path_}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("on a fast disk or in memory"));
 }
@@ -316,7 +317,7 @@ TEST_F(TimelineViewerTest, ErrorsSayWhatIsWrong) {
            {{"convert", path_}, 2, "is a command"},
            {{"tensor", path_}, 2, "NAME is required"},
            {{"tensor", path_, "x", "y"}, 2, "y"},
-           {{"tensor", path_, "no.such"}, 1, "no tensor is called \"no.such\""},
+           {{"tensor", path_, "no.such"}, 1, "has no tensor \"no.such\""},
            {{none}, 1, "there is no "},
            {{no_json}, 1, "no.json is no trace"}}) {
     EXPECT_EQ(Run(wrong.arguments), wrong.exit_status) << wrong.words;
