@@ -101,11 +101,10 @@ void Examiner::AddTurns(double share, int64_t often_last) {
   const auto of_difference = [&](double ns) {
     return ns / differences.time_ns;
   };
-  const std::string who = often_last < 0
-                              ? "Ranks are late in turns because "
-                              : absl::StrCat("Ranks are late in turns (rank ",
-                                             often_last,
-                                             " most often) because ");
+  const std::string who =
+      often_last < 0 ? "Ranks are late in turns because "
+                     : absl::StrCat("Ranks are late in turns (rank ",
+                                    often_last, " most often) because ");
   std::vector<std::string> blames;
   for (const auto& [rank, blame] : blame_) {
     if (blames.size() < 8) {

@@ -229,8 +229,8 @@ int Run(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  support::TellIfInterrupted(
-      "scale_sim", "no file is written; the same command begins anew");
+  support::TellIfInterrupted("scale_sim",
+                             "no file is written; run the same command again");
   CLI::App app(
       "Simulates the negotiation of worlds of many ranks in virtual time, and "
       "prints what it costs as a table. See docs/scale_sim.md.",

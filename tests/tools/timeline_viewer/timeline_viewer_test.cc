@@ -166,7 +166,7 @@ TEST_F(TimelineViewerTest, NamesDoNotDisturbTheTerminal) {
   EXPECT_THAT(out_.str(), HasSubstr("\na?[31m? "));
 }
 
-TEST_F(TimelineViewerTest, ACommandMayStandBehindItsTrace) {
+TEST_F(TimelineViewerTest, CommandMayFollowItsTrace) {
   RecordRank(0, 1'000'000);
   ASSERT_EQ(Run({"overlap", path_}), 0);
   const std::string report = out_.str();
@@ -175,7 +175,7 @@ TEST_F(TimelineViewerTest, ACommandMayStandBehindItsTrace) {
   EXPECT_EQ(Run({path_, "overlapping"}), 2);
 }
 
-TEST_F(TimelineViewerTest, AProfileHasItsRankAndItsParts) {
+TEST_F(TimelineViewerTest, ProfileHasItsRankAndItsParts) {
   constexpr char kEvents[] = R"("traceEvents": [
     {"ph":"X","name":"ProfilerStep#1","pid":4242,"tid":1,"ts":0,"dur":1000},
     {"ph":"X","name":"aten::conv2d","pid":4242,"tid":1,"ts":100,"dur":500},
@@ -190,7 +190,7 @@ TEST_F(TimelineViewerTest, AProfileHasItsRankAndItsParts) {
   EXPECT_EQ(parts[2], nlohmann::json::parse(R"({"Part": "collectives alone",
       "ms": 0.3, "%": 30.0, "rank 3 %": 30.0})"));
   EXPECT_EQ(Tables({"steps", path_})["steps"][0]["rank"], 3);
-  // Of a profile nothing is said to be hidden.
+  // Nothing counts as hidden in a profile.
   EXPECT_EQ(Tables({"overlap", path_})["overlap"][0],
             nlohmann::json::parse(R"({"rank": 3, "batches ms/step": 0.4})"));
   EXPECT_EQ(Run({path_}), 0);
@@ -199,7 +199,7 @@ TEST_F(TimelineViewerTest, AProfileHasItsRankAndItsParts) {
   EXPECT_TRUE(Tables({path_})["parts"][0].contains("process 4242 %"));
 }
 
-TEST_F(TimelineViewerTest, TheFirstScreenTellsOfTheStartWhereItTakesLong) {
+TEST_F(TimelineViewerTest, OverviewReportsALongStart) {
   const auto first_screen = [this](int64_t first_us) {
     std::string events = "[";
     for (int64_t step = 1; step <= 20; ++step) {
@@ -217,12 +217,12 @@ TEST_F(TimelineViewerTest, TheFirstScreenTellsOfTheStartWhereItTakesLong) {
               HasSubstr("\nStart-up:  the first step ended after 0.004 s "
                         "(13 % of the run)\n"));
   EXPECT_THAT(first_screen(1'500), Not(HasSubstr("Start-up:")));
-  // Then it is a finding.
+  // An even longer start is a finding.
   EXPECT_THAT(first_screen(20'000),
               AllOf(HasSubstr("The start takes"), Not(HasSubstr("Start-up:"))));
 }
 
-TEST_F(TimelineViewerTest, WhatToDoIsWrappedInTextAndWholeInJson) {
+TEST_F(TimelineViewerTest, RemedyIsWrappedInTextAndOneLineInJson) {
   std::string events;
   for (int64_t step = 1; step <= 3; ++step) {
     for (const std::string& name : {absl::StrCat("ProfilerStep#", step),
@@ -253,7 +253,7 @@ TEST_F(TimelineViewerTest, WhatToDoIsWrappedInTextAndWholeInJson) {
   EXPECT_THAT(out_.str(), HasSubstr("on a fast disk or in memory"));
 }
 
-TEST_F(TimelineViewerTest, StragglersTellsSumsFromMeans) {
+TEST_F(TimelineViewerTest, StragglersReportsSumsAndMeans) {
   std::string events = "[";
   for (int rank = 0; rank < 3; ++rank) {
     const int64_t submitted_us = rank == 2 ? 900 : 600;
@@ -298,7 +298,7 @@ struct WrongCase {
   const char* words;
 };
 
-TEST_F(TimelineViewerTest, ErrorsSayWhatIsWrong) {
+TEST_F(TimelineViewerTest, ErrorsNameTheirCause) {
   RecordRank(0, 1'000'000);
   const std::string no_json = folder_.File("no.json");
   timeline::WriteFile(no_json, "no JSON");
@@ -318,8 +318,8 @@ TEST_F(TimelineViewerTest, ErrorsSayWhatIsWrong) {
            {{"tensor", path_}, 2, "NAME is required"},
            {{"tensor", path_, "x", "y"}, 2, "y"},
            {{"tensor", path_, "no.such"}, 1, "has no tensor \"no.such\""},
-           {{none}, 1, "there is no "},
-           {{no_json}, 1, "no.json is no trace"}}) {
+           {{none}, 1, "there is no file "},
+           {{no_json}, 1, "no.json is not a trace"}}) {
     EXPECT_EQ(Run(wrong.arguments), wrong.exit_status) << wrong.words;
     EXPECT_THAT(err_.str(), HasSubstr(wrong.words));
     EXPECT_THAT(out_.str(), IsEmpty()) << wrong.words;
