@@ -50,8 +50,8 @@ int64_t Part(int64_t whole, int64_t parts, int64_t index) {
   return whole * (index + 1) / parts - whole * index / parts;
 }
 
-// A Horovod timeline whose events have the table's sums. It has one tensor, with
-// alternating negotiations and reductions.
+// A Horovod timeline whose events have the table's sums. It has one tensor,
+// with alternating negotiations and reductions.
 std::string TraceOf(const std::vector<PublishedRow>& table) {
   std::string text = "[\n";
   int64_t now_us = 0;

@@ -242,13 +242,13 @@ TEST_F(TimelineViewerTest, RemedyIsWrappedInTextAndOneLineInJson) {
   EXPECT_EQ(Run({"why", path_}), 0);
   EXPECT_EQ(remedy("   Remedy: ", "\n\n"),
             "   Remedy: load ahead with more threads or processes (--workers, "
-            "num_workers); keep the data on a fast disk or\n"
-            "           in memory; decode less");
+            "num_workers); keep the data on a fast disk\n"
+            "           or in memory; decode less");
   EXPECT_EQ(Run({path_}), 0);
   EXPECT_EQ(remedy("Remedy: ", "\nEvidence"),
             "Remedy:    load ahead with more threads or processes (--workers, "
-            "num_workers); keep the data on a fast disk or\n"
-            "           in memory; decode less");
+            "num_workers); keep the data on a fast disk\n"
+            "           or in memory; decode less");
   EXPECT_EQ(Run({"why", "--json", path_}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("on a fast disk or in memory"));
 }
