@@ -150,7 +150,7 @@ bool IsProfilersOperator(absl::string_view name) {
          absl::StartsWith(name, "autograd::engine::");
 }
 
-// Sorts slices by what the application of each process did.
+// Sorts slices by the activity of each process's application.
 class SpanCollector {
  public:
   explicit SpanCollector(const Trace& trace) : trace_(trace) {}

@@ -137,7 +137,7 @@ std::function<void(const StepReport&)> StepReportPipe(
 
 std::optional<std::string> StepReports::Add(StepReport report) {
   std::optional<std::string> line;
-  // A second report of a rank ends the line: some other rank sends none.
+  // If a rank reports again, some other rank has stopped: do not wait for it.
   if (latest_.contains(report.rank)) {
     line = Line();
     latest_.clear();
@@ -220,7 +220,7 @@ StepAnalysis StepReports::Analysis() const {
                            .work = report.work,
                            .cpu_ns = report.cpu_ns};
     analysis.steps.push_back(step);
-    // The first interval includes the start; later ones replace it.
+    // The first interval includes the start: it counts only if it is alone.
     if (report.interval == 1 && reports_.back().interval > 1) continue;
     if (report.rank == reports_.front().rank) {
       steps += static_cast<double>(report.steps);

@@ -15,8 +15,7 @@ namespace {
 
 constexpr char kNothing[] =
     "no cause costs more than 3 % of a step. Waiting for ranks is reported "
-    "from "
-    "8 % on, because steps always differ a little";
+    "from 8 % on, because steps always differ a little";
 
 std::string CostOf(const Finding& finding) {
   return absl::StrFormat("%.0f %% of %s", finding.share * 100,
@@ -79,7 +78,7 @@ void ReportWhy(const Examined& examined, Report* report) {
     report->AddProse(
         "",
         examined.has_steps()
-            ? absl::StrCat("As far as is known, ", kNothing,
+            ? absl::StrCat("As far as this trace shows, ", kNothing,
                            examined.analysis.knows_waits ? "" : kNoWaits, ".")
             : absl::StrCat(kNoSteps, "."));
   }

@@ -147,9 +147,9 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
     table.rows.push_back(std::move(row));
   }
   report->AddLine(
-      "The rank that the others waited for decides how long a step is. By "
-      "rank, "
-      "the steps in which it did, and what it did there:");
+      "The rank that the others waited for decides how long a step is. For "
+      "each "
+      "rank: the steps that it decided, and how it spent them:");
   report->AddTable(std::move(table));
 }
 

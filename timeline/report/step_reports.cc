@@ -73,10 +73,11 @@ void ReportOverlap(const Examined& examined, Report* report) {
                               Cell::Percent(Share(sums.hidden_ns, batches_ns)),
                               per_step(sums.exposed_ns)});
   }
-  report->AddLine(knows_waits ? "Buckets that ran while the application "
-                                "computed (hidden) or waited "
-                                "(exposed):"
-                              : absl::StrCat("Collectives", kNoWaits, ":"));
+  report->AddLine(
+      knows_waits
+          ? "Buckets that ran while the application computed (hidden), and all "
+            "its waiting (exposed):"
+          : absl::StrCat("Collectives", kNoWaits, ":"));
   report->AddTable(std::move(table));
 }
 

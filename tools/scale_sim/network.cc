@@ -8,7 +8,7 @@ namespace {
 
 int64_t Nanoseconds(double us) { return std::llround(us * 1e3); }
 
-// Of the bytes after the first.
+// The time for the bytes after the first.
 int64_t StreamNanoseconds(const LinkParameters& link, int64_t bytes) {
   return std::llround(link.ns_per_byte * static_cast<double>(bytes - 1));
 }

@@ -78,8 +78,8 @@ TEST(StepReportTest, RateExcludesEvaluation) {
   At(report.parts, StepPart::kOther) = 30'000'000;
   EXPECT_EQ(reports.Add(report),
             "step 10: 1000.00 steps/s, 0.0 % of a step is exposed "
-            "communication (evaluation and commits, 75.0 % of the time, left "
-            "out)");
+            "communication (without evaluation and commits: 75.0 % of the "
+            "time)");
 }
 
 TEST(StepReportTest, LineComesWhenAllRanksHaveReported) {
