@@ -1,5 +1,5 @@
-// cause_trainer: trains a small network, slowed down on purpose by one known
-// cause, to see whether timeline_viewer finds it. Run by tests/causes/causes.
+// cause_trainer trains a small network that one known cause slows down, to
+// check whether timeline_viewer finds the cause. tests/causes/causes runs it.
 #include <hvdlite/hvdlite.h>
 #include <sys/mman.h>
 #include <torch/torch.h>
@@ -23,8 +23,8 @@ namespace {
 
 struct Flags {
   std::string cause = "none";
-  int rank = 1;       // that it befalls
-  double amount = 1;  // how much of it: 1 is about a third of a step
+  int rank = 1;       // the rank to slow down; -1: all
+  double amount = 1;  // strength of the cause: 1 is about a third of a step
   int steps = 60;
   int64_t layers = 12;
   int64_t width = 256;
@@ -42,7 +42,7 @@ torch::nn::Sequential MakeNetwork(const Flags& flags) {
   return network;
 }
 
-// Threads that use up the cores of this process while it lives.
+// Threads that keep the cores of this process busy while the object exists.
 class Spinners {
  public:
   explicit Spinners(int count) {
@@ -65,7 +65,7 @@ class Spinners {
   std::vector<std::thread> threads_;
 };
 
-// Memory that is new each time: the kernel has to find and clear every page.
+// Writes to new memory: the kernel has to find and clear every page.
 void TouchFreshPages(int64_t bytes) {
   void* const memory =
       mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
@@ -107,7 +107,7 @@ class Trainer {
     const std::chrono::duration<double> seconds =
         std::chrono::steady_clock::now() - begin;
     if (rank() == 0) {
-      std::printf("%.2f ms a step\n", seconds.count() * 1e3 / flags_.steps);
+      std::printf("%.2f ms per step\n", seconds.count() * 1e3 / flags_.steps);
     }
   }
 
@@ -134,14 +134,14 @@ class Trainer {
 
   void Compute(const torch::Tensor& batch) {
     if (Has("slow-rank")) {
-      // More work, of the same kind.
+      // More work of the same kind.
       const torch::NoGradGuard no_gradients;
       const auto more = static_cast<int64_t>(
           1.5 * flags_.amount * static_cast<double>(flags_.batch_size));
       network_->forward(input_.slice(0, 0, std::max<int64_t>(more, 1)));
     }
     if (Has("uneven-cores")) {
-      // A slower core, for a while: more CPU time for the same work.
+      // A slower core for a while: more CPU time for the same work.
       const torch::NoGradGuard no_gradients;
       const double part = torch::rand({1}).item<double>() * flags_.amount;
       auto more = static_cast<int64_t>(4 * part *
@@ -176,16 +176,17 @@ Flags ParseFlags(int argc, char** argv) {
       ->check(CLI::IsMember({"none", "slow-rank", "slow-input", "uneven-data",
                              "uneven-cores", "late-in-turns", "page-faults",
                              "starved"}));
-  app.add_option("--rank", flags.rank, "that it befalls; -1: all");
+  app.add_option("--rank", flags.rank, "Rank to slow down; -1: all");
   app.add_option("--amount", flags.amount,
-                 "of delay: 1 is about a third of a step; of starved: threads");
+                 "Amount of the delay: 1 is about a third of a step; for "
+                 "--cause starved: number of threads");
   app.add_option("--steps", flags.steps);
   app.add_option("--layers", flags.layers);
   app.add_option("--width", flags.width);
   app.add_option("--batch-size", flags.batch_size);
   app.add_option("--seed", flags.seed);
   app.add_flag("!--unknown-work", flags.knows_work,
-               "do not record the work of the batches");
+               "Do not record the work of the mini-batches");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what needs no job in tests/chaos/chaos."""
+"""Tests the parts of tests/chaos/chaos that need no job."""
 
 import os
 import shutil
@@ -25,26 +25,26 @@ def trial_of(fault, rank=1):
 
 
 class ChaosTest(unittest.TestCase):
-    def test_a_trial_is_a_function_of_its_seed(self):
+    def test_trial_is_a_function_of_its_seed(self):
         some = [trials.Trial(seed) for seed in range(200)]
         self.assertEqual([str(one) for one in some],
                          [str(trials.Trial(seed)) for seed in range(200)])
         self.assertEqual({one.fault for one in some}, set(trials.FAULTS))
         self.assertEqual({one.moment for one in some}, set(trials.POINTS))
 
-    def test_trials_have_two_to_four_ranks_and_two_hosts_equally_many(self):
+    def test_trials_have_two_to_four_ranks_and_hosts_have_equally_many(self):
         some = [trials.Trial(seed) for seed in range(200)]
         self.assertEqual({one.ranks for one in some if not one.on_hosts}, {2, 3, 4})
         self.assertEqual({one.ranks for one in some if one.on_hosts}, {2, 4})
         self.assertEqual({one.rank for one in some if one.ranks == 4}, {0, 1, 2, 3})
 
-    def test_who_commits_and_saves_is_watched_whoever_is_struck(self):
+    def test_commits_and_checkpoints_are_watched_on_rank_0(self):
         trial = trial_of("kill")
         for moment, watched in (("evaluation", "1 0"), ("commit", "0 0"), ("checkpoint", "0 0")):
             trial.moment = moment
             self.assertEqual(trial.watch().split(" ", 2)[2], watched)
 
-    def test_the_next_start_is_watched_where_the_launcher_makes_it(self):
+    def test_next_start_is_watched_if_the_launcher_restarts(self):
         trial = trial_of("kill")
         trial.moment = "restart"
         self.assertEqual(trial.watch().split()[3], "0")
@@ -66,12 +66,12 @@ class ChaosTest(unittest.TestCase):
         by_user = first + trials.BY_USER + "\n" + second
         self.assertEqual(trials.verdict(trial, 137, by_user, False), "")
 
-    def test_what_a_rank_died_of_is_told(self):
+    def test_message_must_name_the_cause_of_a_rank_s_end(self):
         self.assertIn("signal 6", trials.verdict(trial_of("abort"), 134, SAID, False))
         told = "hvdliterun: rank 1 (vm) has left the world: x; then rank 0 on vm failed, by ...\n"
         self.assertEqual(trials.verdict(trial_of("abort"), 134, told, False), "")
 
-    def test_any_rank_of_a_host_that_is_killed_may_be_named(self):
+    def test_any_rank_of_a_killed_host_may_be_named(self):
         trial = trial_of("host killed", 3)
         trial.ranks = 4
         self.assertEqual(trial.struck_ranks(), [2, 3])
@@ -79,17 +79,17 @@ class ChaosTest(unittest.TestCase):
         self.assertEqual(trials.verdict(trial, 137, said, False), "")
         self.assertIn("rank 3", trials.verdict(trial, 137, SAID, False))
 
-    def test_one_fault_alone_keeps_the_rest_of_the_trial(self):
+    def test_given_fault_keeps_the_rest_of_the_trial(self):
         self.assertEqual(trials.Trial(7, "kill").part, trials.Trial(7, "abort").part)
 
-    def test_a_job_that_may_be_started_again_must_end_well(self):
+    def test_job_that_may_restart_must_succeed(self):
         trial = trial_of("kill")
         trial.launch_flags = ["--max-restarts", "3"]
         self.assertEqual(trials.verdict(trial, 0, SAID, True), "")
         self.assertIn("started again", trials.verdict(trial, 137, SAID, False))
         self.assertIn("rank 1", trials.verdict(trial, 0, SAID.replace("rank 1", "rank 0"), True))
 
-    def test_growth_is_that_after_the_start_has_settled(self):
+    def test_growth_is_measured_after_the_start(self):
         start = [(0, 100, 10), (50, 500, 10)]
         first = [(60 + i, 1000, 20) for i in range(10)]
         busy = [(80, 3000, 25)]
@@ -101,14 +101,14 @@ class ChaosTest(unittest.TestCase):
         self.assertAlmostEqual(soak.growth(start + first + busy + last, 60), 0.1)
         self.assertIsNone(soak.growth(first + last, 100))
 
-    def test_what_outlives_the_first_restart_is_looked_at_from_there_on(self):
+    def test_processes_that_outlive_the_restart_are_measured_after_it(self):
         start = [(2 * i, 1000, 20) for i in range(60)]
         after = [(120 + 2 * i, 1100, 22) for i in range(60)]
         more = [(240 + 2 * i, 1122, 22) for i in range(20)]
         self.assertAlmostEqual(soak.growth_of(start + after, None), 0.1)
         self.assertAlmostEqual(soak.growth_of(start + after, 119), 0)
         self.assertAlmostEqual(soak.growth_of(start + after + more, 119), 0.02)
-        # It ended with the first start, or began with a later one.
+        # The process ended with the first start, or began with a later one.
         self.assertAlmostEqual(soak.growth_of(start, 119), 0)
         self.assertAlmostEqual(soak.growth_of(start + after, -5), 0.1)
 
@@ -130,27 +130,27 @@ class ChaosTest(unittest.TestCase):
                     one.kill()
                     one.wait()
 
-    def test_steps_between_the_last_one_done_and_the_commit_are_lost(self):
+    def test_steps_after_the_last_commit_are_lost(self):
         log = ("data: x\nepoch 1/1 step 9/24 loss 1\nepoch 1/1 step 10/24 loss 1\n"
                "hvdliterun: rank 0 on vm failed first\ndata: x\nresumed: %d of 24 steps are done\n"
                "epoch 1/1 step 11/24 loss 1\n")
         self.assertEqual(restarts.steps_lost(log % 9), 1)
         self.assertEqual(restarts.steps_lost(log % 10), 0)
 
-    def test_only_messages_of_the_launcher_about_a_failure_name_the_rank(self):
+    def test_only_failure_messages_of_the_launcher_name_the_rank(self):
         self.assertTrue(trials.names_rank(SAID, 1))
         self.assertFalse(trials.names_rank(SAID, 0))
         self.assertFalse(trials.names_rank(SAID.replace("rank 1", "rank 11"), 1))
         self.assertFalse(trials.names_rank("", 1))
 
-    def test_a_killed_rank_must_be_named(self):
+    def test_killed_rank_must_be_named(self):
         self.assertEqual(trials.verdict(trial_of("kill"), 137, SAID, False), "")
         self.assertIn("rank 0", trials.verdict(trial_of("kill", 0), 137, SAID, False))
 
-    def test_a_job_that_does_not_end_has_failed_its_trial(self):
+    def test_job_that_does_not_end_fails_its_trial(self):
         self.assertIn("did not end", trials.verdict(trial_of("kill"), None, SAID, False))
 
-    def test_what_goes_on_must_end_with_the_same_parameters(self):
+    def test_job_that_continues_must_end_with_the_same_parameters(self):
         self.assertEqual(trials.verdict(trial_of("pause"), 0, "", True), "")
         self.assertIn("parameters", trials.verdict(trial_of("pause"), 0, "", False))
         self.assertIn("failed", trials.verdict(trial_of("pause"), 1, SAID, False))
@@ -159,7 +159,7 @@ class ChaosTest(unittest.TestCase):
         for rank in range(trial_of("link cut").ranks):
             self.assertEqual(trials.verdict(trial_of("link cut", rank), 1, SAID, False), "")
 
-    def test_a_cut_link_is_one_between_two_hosts(self):
+    def test_cut_link_is_between_two_hosts(self):
         trial = trial_of("link cut", 3)
         trial.ranks = 4
         said = ("hvdliterun: rank 2 (host1) has given no sign of life to rank 0 (%s) for 5s; see x;"
@@ -172,19 +172,19 @@ class ChaosTest(unittest.TestCase):
         lost = "  Remote daemon: [[1,0],2] on node host1\nhvdliterun: mpirun ended with x\n"
         self.assertEqual(trials.verdict(trial, 205, lost, True), "")
 
-    def test_who_is_missing_at_the_start_is_not_known(self):
+    def test_missing_rank_is_unknown_at_the_start(self):
         trial = trial_of("stop", 0)
         waits = "rank 1 (vm) has been in hvdlite::init() for 15s\n" + SAID
         for moment, wrong in (("start", ""), ("steps", "the message does not name rank 0")):
             trial.moment = moment
             self.assertEqual(trials.verdict(trial, 75, waits, False), wrong)
 
-    def test_a_full_disk_must_be_told_of(self):
+    def test_full_disk_must_be_reported(self):
         self.assertIn("disk", trials.verdict(trial_of("disk full", 0), 1, SAID, False))
         self.assertEqual(
             trials.verdict(trial_of("disk full", 0), 1, "No space left on device", False), "")
 
-    def test_the_table_has_a_row_for_each_fault_that_was_tried(self):
+    def test_table_has_a_row_for_each_injected_fault(self):
         results = [
             {"seed": 1, "fault": "kill", "status": 137, "seconds_to_the_end": 2.0,
              "seconds_to_a_checkpoint": 1.5, "wrong": []},

@@ -23,7 +23,7 @@ constexpr absl::string_view kPoints[] = {
     "before a call of the data plane",
     "after a call of the data plane",
     "making a process set",
-    "where an operation allocates its outputs",
+    "when an operation allocates its outputs",
     "in the shutdown"};
 
 std::vector<Point> PointsOf(Kind kind) {

@@ -1,4 +1,4 @@
-// One fault at one point of an in-process world's life.
+// A fault at one point of an in-process world.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,36 @@ namespace hvdlite::testing {
 
 struct Fault {
   enum class Kind {
-    kDies,            // and its neighbours in the tree notice
-    kStops,           // for good
-    kPauses,          // stands still for `ticks`
-    kSlow,            // stands still again and again
+    kDies,            // the rank ends; its neighbours in the tree notice
+    kStops,           // the rank stops forever
+    kPauses,          // the rank stops for `ticks`
+    kSlow,            // the rank stops again and again for a short time
     kCut,             // messages to and from `peer` are lost
     kDelayed,         // messages to and from `peer` wait for `ticks`
-    kDataPlaneFails,  // a call of it returns an error
+    kDataPlaneFails,  // a call of the data plane returns an error
     kNoMemory,        // a call of the data plane throws
     kCallbackThrows,  // an operation's `allocate` throws
   };
   static constexpr int kKinds = 9;
   enum class Point {
-    kStart,        // it looks at its messages for the first time
+    kStart,        // the rank reads its messages for the first time
     kNegotiation,  // it sends a message
-    kAtGate,       // it tells that it has come to a gate
+    kAtGate,       // it reports that it has reached a gate
     kPack,         // before a call of the data plane
-    kUnpack,       // after one
-    kSetMaking,    // it makes a process set's communicator
+    kUnpack,       // after a call of the data plane
+    kSetMaking,    // it creates the communicator of a process set
     kAllocate,     // an operation allocates its outputs
-    kShutdown,     // it has been told to shut down
+    kShutdown,     // it has been asked to shut down
   };
 
   Kind kind = Kind::kDies;
   Point point = Point::kStart;
   int rank = 0;
-  int peer = 0;   // of links
-  int after = 0;  // how often the point is passed before
+  int peer = 0;   // the other rank of a link
+  int after = 0;  // how often the rank passes the point before
   int ticks = 0;
 
-  // Nothing may fail because of it.
+  // Whether nothing may fail because of this fault.
   bool recovers() const {
     return kind == Kind::kPauses || kind == Kind::kSlow ||
            kind == Kind::kDelayed;
@@ -47,9 +47,9 @@ struct Fault {
 };
 
 absl::string_view NameOf(Fault::Kind kind);
-// "rank 2 dies at a gate, the 5th time".
+// A text such as "rank 2: dies, at a gate, after 4".
 std::string Describe(const Fault& fault);
-// One that a world of `size` ranks may have; the same for the same seed.
+// A random fault for a world of `size` ranks; the same for the same seed.
 Fault RandomFault(uint64_t seed, int size);
 
 }  // namespace hvdlite::testing

@@ -22,7 +22,7 @@ namespace {
 using Kind = Fault::Kind;
 using Point = Fault::Point;
 
-// What a slow rank does: this often, one time in so many calls.
+// A slow rank pauses this often, each time after so many calls.
 constexpr int kPausesOfASlowRank = 25;
 constexpr int kCallsBetweenPauses = 20;
 
@@ -50,7 +50,7 @@ class FaultyWorld::Channel final : public ForwardingChannel {
     const bool gate =
         message.ParseFromString(bytes) && message.gates_size() > 0;
     if (!world_.Pass(rank_, gate ? Point::kAtGate : Point::kNegotiation).ok()) {
-      return absl::OkStatus();  // into the void
+      return absl::OkStatus();  // the message is lost
     }
     base::MutexLock lock(&world_.mutex_);
     if (world_.fired_ && world_.IsOnLink(rank_, to)) {
@@ -100,7 +100,7 @@ class FaultyWorld::Channel final : public ForwardingChannel {
   const int rank_;
   const int wake_;
   struct Late {
-    uint64_t number;  // of all that were sent
+    uint64_t number;  // sequence number of the message
     int to;
     std::string bytes;
   };
@@ -110,7 +110,7 @@ class FaultyWorld::Channel final : public ForwardingChannel {
 
 // ---- The data plane.
 
-// All faults happen in the calls that larger ones are made of.
+// Faults happen in the basic calls, which the larger calls use.
 class FaultyWorld::DataPlane final : public collective::Communicator {
  public:
   DataPlane(FaultyWorld& world, int rank,
@@ -180,7 +180,7 @@ class FaultyWorld::DataPlane final : public collective::Communicator {
     return std::make_unique<DataPlane>(world_, world_rank_, *std::move(made));
   }
 
-  // Others that wait for this rank learn that it does not come any more.
+  // Ranks that wait for this rank learn that it has ended.
   void End() { inner_.reset(); }
 
  private:
@@ -239,7 +239,7 @@ FaultyWorld::FaultyWorld(const Fault& fault, int size, int tree_arity)
 }
 
 FaultyWorld::~FaultyWorld() {
-  // Those of process sets, which a world that is lost leaves behind.
+  // Communicators of process sets, which a lost world does not close.
   std::vector<DataPlane*> left;
   {
     base::MutexLock lock(&mutex_);
@@ -286,7 +286,7 @@ absl::Status FaultyWorld::Pass(int rank, Point point) {
   if (rank != fault_.rank) return absl::OkStatus();
   base::MutexLock lock(&mutex_);
   Rank& self = ranks_[rank];
-  // Whatever a rank that shuts down does comes after that.
+  // All later points of a rank that shuts down count as the shutdown.
   const bool here = point == fault_.point ||
                     (fault_.point == Point::kShutdown && self.shutting_down);
   const bool fires = !fired_ && here && passed_++ == fault_.after;
@@ -381,8 +381,8 @@ bool FaultyWorld::Step(const std::function<bool(int rank)>& is_lost) {
     return one.over || one.inside || (still_ && rank == fault_.rank) ||
            one.looked == ticks_;
   });
-  // Who waits inside the data plane for a rank that stands still has no other
-  // end than that rank's, once it has told all who can hear.
+  // A rank that waits inside the data plane for a stopped rank ends only when
+  // that rank ends.
   const bool others_end = all([&](int rank) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const Rank& one = ranks_[rank];
     return one.over || rank == fault_.rank || (one.inside && is_lost(rank));

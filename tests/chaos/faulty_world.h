@@ -1,4 +1,4 @@
-// An in-process world that has a fault.
+// An in-process world with a fault.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@
 
 namespace hvdlite::testing {
 
-// Has the fault happen in a world whose channels and communicators it wraps,
-// and moves the world's time: by one tick at a time, and only while the fault
-// takes time and every rank that can look has looked since the last tick. So no
-// rank is late for want of a processor. Outlives the world. Thread-safe.
+// Wraps the channels and communicators of a world to inject the fault, and
+// advances the world's time. Time advances one tick at a time, and only while
+// the fault takes time and every rank that can has run since the last tick. So
+// no rank is late for lack of a processor. Outlives the world. Thread-safe.
 class FaultyWorld {
  public:
-  // A tick is a fifth of `heartbeat`, and nothing waits for a real one.
+  // A tick is a fifth of the heartbeat limit. Time is virtual.
   static constexpr absl::Duration kTick = absl::Milliseconds(10);
   static constexpr absl::Duration kHeartbeat = absl::Milliseconds(50);
   static constexpr absl::Duration kWatchdog = absl::Milliseconds(200);
@@ -45,16 +45,15 @@ class FaultyWorld {
       int rank, std::unique_ptr<collective::Communicator> inner);
   std::unique_ptr<negotiation::ControlChannel> WrapChannel(
       int rank, std::unique_ptr<negotiation::ControlChannel> inner);
-  // May have the operation's `allocate` throw.
+  // Makes the operation's `allocate` throw if that is the fault.
   void Adjust(int rank, negotiation::Operation& operation);
 
   void OnShutdown(int rank);
-  // The rank's coordinator is closed: its part of the data plane goes.
+  // The rank's coordinator has been closed: removes its part of the data plane.
   void OnOver(int rank);
 
-  // Moves time, or waits a little for something to happen. `is_lost` tells
-  // whether a rank has learnt that the world is lost. False: all ranks are
-  // over.
+  // Advances time, or waits a little for an event. `is_lost` returns whether a
+  // rank knows that the world is lost. Returns false when all ranks have ended.
   bool Step(const std::function<bool(int rank)>& is_lost);
 
   bool fired() const;
@@ -64,7 +63,7 @@ class FaultyWorld {
   class Channel;
   class DataPlane;
 
-  // The victim comes to a point, and may leave it dead (an error).
+  // A rank is at a point. Returns an error if it is dead.
   absl::Status Pass(int rank, Fault::Point point);
   void Fire() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StandStill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -72,17 +71,17 @@ class FaultyWorld {
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakesTime() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AreNeighbours(int a, int b) const;
-  // Whether messages between the two are the fault's.
+  // Whether the fault affects messages between the two ranks.
   bool IsOnLink(int a, int b) const;
 
   const Fault fault_;
-  std::vector<std::vector<int>> neighbours_;  // in the tree, of each rank
+  std::vector<std::vector<int>> neighbours_;  // in the tree, by rank
   base::FakeClock clock_;
 
   struct Rank {
     base::Descriptor tick;  // readable after a tick
-    int looked = 0;         // at which tick last
-    bool inside = false;    // the data plane
+    int looked = 0;         // the last tick at which it read its messages
+    bool inside = false;    // it is inside the data plane
     bool shutting_down = false;
     bool over = false;
     bool dead = false;
@@ -94,7 +93,7 @@ class FaultyWorld {
   int passed_ ABSL_GUARDED_BY(mutex_) = 0;
   bool fired_ ABSL_GUARDED_BY(mutex_) = false;
   int ticks_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the rank that stands still, or the link that is delayed: until when.
+  // Whether a rank is stopped or a link is delayed, and until which tick.
   bool still_ ABSL_GUARDED_BY(mutex_) = false;
   int until_ ABSL_GUARDED_BY(mutex_) = 0;
   int pauses_left_ ABSL_GUARDED_BY(mutex_) = 0;

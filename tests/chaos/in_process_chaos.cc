@@ -1,6 +1,6 @@
-// Trials: a random program on a few ranks in one process, and a random fault at
-// a random point. Whatever happens, all that was submitted ends once, what has
-// succeeded is right, and what has failed says whose fault it is.
+// Runs trials: a random program on a few ranks in one process, with a random
+// fault at a random point. Every submitted operation must end once; successful
+// operations have correct results, and errors name the rank with the fault.
 //   in_process_chaos [--first=SEED] [--trials=COUNT] [--json]
 #include <signal.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@
 #include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
-// A coordinator that an exception has left keeps what may be damaged for ever.
+// After an exception, a coordinator never frees memory that may be damaged.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:hvdlite::negotiation::Coordinator::Coordinator\n";
 }
@@ -42,9 +42,10 @@ uint64_t first_seed = 1;
 int trials = kTrials;
 bool json = false;
 
-// No trial needs more: the longest wait is the watchdog's.
+// Limit of virtual time. The longest wait is that of the watchdog.
 constexpr absl::Duration kLongest = absl::Seconds(60);
-// A trial that hangs without time passing ends the program, and says which.
+// A trial that hangs without virtual time passing ends the program; its name is
+// printed.
 constexpr int kPatienceSeconds = 120;
 std::array<char, 512> running;
 void OnHang(int) {
@@ -55,9 +56,9 @@ void OnHang(int) {
 
 struct Sum {
   int trials = 0;
-  int fired = 0;     // the others never came to its point
-  int lost = 0;      // the world was
-  int indirect = 0;  // ... on some rank by what the fault has led to
+  int fired = 0;     // trials that reached the point of the fault
+  int lost = 0;      // trials that lost the world
+  int indirect = 0;  // trials in which a rank saw only a consequence
   int longest_ticks = 0;
 };
 
@@ -74,7 +75,7 @@ struct Trial {
   const Fault fault;
 };
 
-// What the status of a rank that has lost its world may say.
+// Checks the status of ranks that have lost their world: does it name a cause?
 class Causes {
  public:
   Causes(const Trial& trial, const FaultyWorld& world)
@@ -92,8 +93,8 @@ class Causes {
         (rank == fault.peer || Names(status, fault.peer))) {
       return;
     }
-    // Who stood inside the data plane when others ended does not know why, and
-    // may be missed itself.
+    // A rank that was inside the data plane when others ended does not know the
+    // cause. The others may report that rank itself as missing.
     indirect_ = true;
     const bool takes_time =
         fault.kind == Fault::Kind::kStops || fault.kind == Fault::Kind::kCut;
@@ -126,8 +127,8 @@ void RunTrial(const Trial& trial, Sum& sum) {
   config.stall_warning_seconds = 0;
   config.stall_failure_seconds = 0;
   config.heartbeat_seconds = absl::ToDoubleSeconds(FaultyWorld::kHeartbeat);
-  // While a slow rank stands still time passes for those, too, that are inside
-  // the data plane on their own account, and cannot answer.
+  // While a slow rank pauses, time also passes for ranks inside the data plane,
+  // which cannot answer.
   if (trial.fault.kind == Fault::Kind::kSlow) config.heartbeat_seconds *= 10;
   config.watchdog_seconds = absl::ToDoubleSeconds(FaultyWorld::kWatchdog);
 
@@ -179,7 +180,7 @@ void RunTrial(const Trial& trial, Sum& sum) {
 int64_t CountIn(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
 }
-// A thread that was joined may be seen for a moment more.
+// A joined thread can be visible in /proc for a moment.
 bool ThreadsAre(int64_t count) {
   for (int i = 0; i < 100'000; ++i) {
     if (CountIn("/proc/self/task") == count) return true;
@@ -188,27 +189,27 @@ bool ThreadsAre(int64_t count) {
   return false;
 }
 
-TEST(InProcessChaos, EveryRankEndsOrGoesOnAndSaysWhoseFaultItWas) {
+TEST(InProcessChaos, EveryRankEndsOrContinuesAndErrorsNameTheRank) {
   signal(SIGALRM, OnHang);
   std::array<Sum, Fault::kKinds> sums;
-  std::thread([] {}).join();  // a sanitizer starts one of its own now
+  std::thread([] {}).join();  // a sanitizer starts its own thread now
   const int64_t threads = CountIn("/proc/self/task");
   const int64_t descriptors = CountIn("/proc/self/fd");
   for (int i = 0; i < trials; ++i) {
     const Trial trial(first_seed + i);
-    absl::SNPrintF(running.data(), running.size(), "this hangs: %s\n",
+    absl::SNPrintF(running.data(), running.size(), "this trial hangs: %s\n",
                    trial.Name());
     alarm(kPatienceSeconds);
     RunTrial(trial, sums[static_cast<int>(trial.fault.kind)]);
     alarm(0);
-    EXPECT_TRUE(ThreadsAre(threads)) << "a thread is left";
+    EXPECT_TRUE(ThreadsAre(threads)) << "a thread has not ended";
     EXPECT_EQ(CountIn("/proc/self/fd"), descriptors);
-    ASSERT_FALSE(HasFailure()) << trial.Name() << "\nalone: in_process_chaos "
+    ASSERT_FALSE(HasFailure()) << trial.Name() << "\nrepeat: in_process_chaos "
                                << "--trials=1 --first=" << trial.seed;
   }
   int fired = 0;
   if (!json) {
-    absl::PrintF("%-18s %7s %7s %7s %9s %10s\n", "fault", "trials", "came",
+    absl::PrintF("%-18s %7s %7s %7s %9s %10s\n", "fault", "trials", "fired",
                  "lost", "indirect", "longest");
   }
   for (int kind = 0; kind < Fault::kKinds; ++kind) {
@@ -229,7 +230,7 @@ TEST(InProcessChaos, EveryRankEndsOrGoesOnAndSaysWhoseFaultItWas) {
       print("%-18s %7d %7d %7d %9d %7d ms\n");
     }
   }
-  // Else the trials say little.
+  // With fewer faults, the trials would prove little.
   EXPECT_GT(fired * 2, trials);
 }
 

@@ -1,13 +1,13 @@
-// Loaded into each rank of a trial of tests/chaos/chaos (LD_PRELOAD): tells
-// when a rank is at a point, and holds it there until the fault has been
-// brought about; ends the rank from within, where that is the fault.
+// A library that is loaded into each rank of a trial of tests/chaos/chaos
+// (LD_PRELOAD). It reports that a rank is at a point, and holds the rank there
+// until the fault has been injected. It can also end the rank from within.
 //
-// CHAOS_WATCH is "POINT COUNT RANK START": when this rank of this start (as
-// HVDLITE_RESTARTS counts) is at the point for the COUNT-th time, the file
-// `reached` appears in CHAOS_FOLDER, and it goes on when `go` is there. A file
-// strike.RANK has the thread of main() of this rank, where it next is at a
-// point of its own, do what the file says: exit, exception or uncaught.
-// CHAOS_KILL, of the same form, is where a rank kills itself at once.
+// CHAOS_WATCH is "POINT COUNT RANK START". When this rank of this start (as in
+// HVDLITE_RESTARTS) is at the point for the COUNT-th time, the file `reached`
+// appears in CHAOS_FOLDER; the rank continues when the file `go` exists. A file
+// strike.RANK contains exit, exception or uncaught: the main() thread of this
+// rank does this at its next point. CHAOS_KILL has the same form as
+// CHAOS_WATCH: the rank kills itself at this point.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <hvdlite/timeline.h>
@@ -40,12 +40,12 @@ std::string Variable(const std::string& name) {
   return "";
 }
 
-// What a program that has no handler for it dies of.
+// An exception without a handler: it ends the program.
 struct Uncaught {};
 
 enum class MayThrow { kYes, kNo };
 
-// The COUNT-th time that this rank is at a point.
+// The moment when this rank is at a point for the COUNT-th time.
 class Moment {
  public:
   Moment(const std::string& text, const std::string& rank,
@@ -64,10 +64,10 @@ class Moment {
 
  private:
   std::string point_;
-  std::atomic<int> left_ = 0;  // times that it still has to be there
+  std::atomic<int> left_ = 0;  // number of visits until the moment
 };
 
-// Of this process.
+// The rank of this process.
 class Rank {
  public:
   Rank(const std::string& rank, const std::string& start,
@@ -128,10 +128,10 @@ class Rank {
   int store_port_ = 0;
 };
 
-// Never destroyed: threads outlive main().
+// The object is never destroyed, because threads outlive main().
 Rank& ThisRank() {
   static Rank& rank = *new Rank(
-      Variable("OMPI_COMM_WORLD_RANK") + Variable("PMI_RANK"),  // one of them
+      Variable("OMPI_COMM_WORLD_RANK") + Variable("PMI_RANK"),  // one is set
       Variable("HVDLITE_RESTARTS").empty() ? "0" : Variable("HVDLITE_RESTARTS"),
       Variable("HVDLITE_COMMIT_STORE"));
   return rank;
@@ -155,7 +155,7 @@ __attribute__((constructor)) void Loaded() {
   ThisRank().At("loaded", MayThrow::kNo);
 }
 
-// At the end of exit().
+// Runs at the end of exit().
 __attribute__((destructor)) void Ended() {
   if (ThisRank().Watches("ended")) ThisRank().At("ended", MayThrow::kNo);
 }
@@ -208,8 +208,8 @@ int MPI_Finalize() {
   return result;
 }
 
-// ---- What other threads of the rank do: a checkpoint, and a commit on its way
-// to the launcher.
+// ---- Points of other threads of the rank: a checkpoint, and a commit that is
+// sent to the launcher.
 
 ssize_t write(int descriptor, const void* data, size_t size) {
   static auto* const next = Next(&write, "write");

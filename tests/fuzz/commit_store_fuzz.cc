@@ -1,6 +1,6 @@
-// A store of commits whose client sends anything: with the job's secret, as a
-// broken rank would, or without, as a stranger. The store serves on, and what
-// it held stays what it was.
+// A client sends arbitrary bytes to a commit store: with the job's secret, like
+// a broken rank, or without, like a stranger. The store must continue to serve,
+// and a stranger must not change its content.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@
 namespace hvdlite::fuzz {
 namespace {
 
-// "127.0.0.1:PORT:SECRET", in whatever way they are separated.
+// The parts of "127.0.0.1:PORT:SECRET".
 struct Address {
   uint16_t port = 0;
   std::string secret;
@@ -70,7 +70,7 @@ void Run(FuzzInput input) {
   FUZZ_CHECK(put);
   const bool knows_secret = input.Bool();
   std::string bytes(input.Rest());
-  constexpr size_t kSecretAt = 8;  // behind magic and kind
+  constexpr size_t kSecretAt = 8;  // after the magic number and the kind
   if (knows_secret && bytes.size() >= kSecretAt + address.secret.size()) {
     bytes.replace(kSecretAt, address.secret.size(), address.secret);
   }

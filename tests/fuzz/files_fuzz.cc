@@ -1,6 +1,6 @@
-// Files that hvdlite reads again: checkpoints, and traces, whole or in parts.
-// What is no such file is an error with its name; a trace that is cut off or
-// damaged anywhere is read as far as it goes, merged or refused.
+// Files that hvdlite reads: checkpoints and traces, merged or per rank. For
+// other files, the error must name the file. A trace that is cut off or damaged
+// must be read as far as possible, merged or refused.
 #include <cstdint>
 #include <string>
 
@@ -17,7 +17,7 @@
 namespace hvdlite::fuzz {
 namespace {
 
-// An error names the file.
+// Checks that an error names the file.
 template <typename Read>
 bool IsRead(const Read& read, const std::string& path) {
   if (!read.ok()) {
@@ -30,7 +30,7 @@ bool IsRead(const Read& read, const std::string& path) {
 void ReadAsCheckpoint(const std::string& path) {
   const auto content = base::ReadCheckpointFile(path);
   if (!IsRead(content, path)) return;
-  // Whatever has been written as one is one, and nothing else.
+  // Content that was written as a checkpoint must be read unchanged.
   FUZZ_CHECK(base::WriteCheckpointFile(path, *content, false).ok());
   FUZZ_CHECK(base::ReadCheckpointFile(path).value() == *content);
 }
@@ -69,7 +69,7 @@ void Run(FuzzInput input) {
   } else if (kind == 1) {
     ReadAsTrace(folder.Write("trace.json", input.Rest()));
   } else {
-    // Two parts, as of a world of two ranks, one of them of a killed process.
+    // Two per-rank files of a world of two ranks; one process was killed.
     const std::string path = folder / "parts.json";
     folder.Write("parts.json.rank00000", input.Until('\0'));
     folder.Write("parts.json.rank00001", input.Rest());

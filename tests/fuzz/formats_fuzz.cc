@@ -1,5 +1,5 @@
-// Files of training data: MNIST's, CIFAR-10's, NumPy's arrays, PNG and JPEG.
-// What is none is an InputError that names it.
+// Files of training data: MNIST, CIFAR-10, NumPy arrays, PNG and JPEG. For
+// other files, an InputError must name the file.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace hvdlite::fuzz {
 namespace {
 
-using namespace hvdlite::trainers;  // NOLINT: all of the formats
+using namespace hvdlite::trainers;  // NOLINT: all formats
 
 void ReadDigits(const FuzzFolder& folder, FuzzInput& input) {
   const size_t images = input.Number() % 8192;

@@ -1,5 +1,5 @@
-// What fuzz targets share: values out of a fuzzer's bytes, and files that hold
-// them.
+// Shared by fuzz targets: values from the bytes of a fuzzer, and files that
+// contain them.
 #pragma once
 
 #include <stdlib.h>
@@ -17,17 +17,18 @@
 
 namespace hvdlite::fuzz {
 
-// Ends the process where a target finds a promise broken, as a crash would.
+// Ends the process, like a crash, if a condition of a target is false.
 #define FUZZ_CHECK(condition)                                           \
   do {                                                                  \
     if (!(condition)) {                                                 \
-      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, \
+      std::fprintf(stderr, "%s:%d: is false: %s\n", __FILE__, __LINE__, \
                    #condition);                                         \
       std::abort();                                                     \
     }                                                                   \
   } while (false)
 
-// Takes values from the front of the bytes; zeros and "" once they are spent.
+// Takes values from the front of the bytes. After the last byte, values are 0
+// and "".
 class FuzzInput {
  public:
   FuzzInput(const uint8_t* data, size_t size)
@@ -42,11 +43,11 @@ class FuzzInput {
     return byte;
   }
 
-  // From 0 to `end` - 1; `end` is at most 256.
+  // A value from 0 to `end` - 1; `end` is at most 256.
   int Below(int end) { return Byte() % end; }
   bool Bool() { return (Byte() & 1) != 0; }
 
-  // Mostly small, and often at a limit of some type.
+  // A number that is mostly small, and often at a limit of some type.
   uint64_t Number() {
     constexpr uint64_t kLimits[] = {0x7f,
                                     0xff,
@@ -67,7 +68,7 @@ class FuzzInput {
     return value;
   }
 
-  // At most `size` bytes.
+  // The next bytes, at most `size`.
   std::string_view Bytes(size_t size) {
     const std::string_view taken =
         rest_.substr(0, std::min(size, rest_.size()));
@@ -75,7 +76,7 @@ class FuzzInput {
     return taken;
   }
 
-  // Up to where `end` stands, which is taken, too.
+  // The bytes up to `end`, which is also taken.
   std::string_view Until(char end) {
     const size_t found = rest_.find(end);
     const std::string_view taken = rest_.substr(0, found);
@@ -89,13 +90,12 @@ class FuzzInput {
   std::string_view rest_;
 };
 
-// A folder of this process's, removed at its end, for readers of files.
+// A directory of this process for files, removed at its end.
 class FuzzFolder {
  public:
   FuzzFolder() {
     std::error_code error;
-    // In memory, where there is such a place; under a name that is not taken
-    // for hvdlite's own memory.
+    // In memory if possible. The name must not look like hvdlite's own memory.
     const char* const memory = "/dev/shm";
     const auto parent = access(memory, W_OK) == 0
                             ? std::filesystem::path(memory)
@@ -108,7 +108,7 @@ class FuzzFolder {
   FuzzFolder(const FuzzFolder&) = delete;
   FuzzFolder& operator=(const FuzzFolder&) = delete;
 
-  // Path of a file that holds nothing but `bytes`.
+  // Writes a file that contains only `bytes` and returns its path.
   std::string Write(const std::string& name, std::string_view bytes) const {
     const std::filesystem::path path = path_ / name;
     std::ofstream file(path, std::ios::binary | std::ios::trunc);

@@ -1,5 +1,5 @@
-// What hvdliterun reads: its command line, lists and files of hosts, the
-// variables of batch systems, and what ranks report through the launcher.
+// Inputs of hvdliterun: its command line, lists and files of hosts, variables
+// of batch systems, and reports of ranks through the launcher.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -59,7 +59,7 @@ void ReadFlags(FuzzInput& input) {
   if (!flags.ok()) FUZZ_CHECK(!flags.status().message().empty());
 }
 
-// The same, whatever pieces the stream comes in; nothing is lost.
+// The result must not depend on how the stream is divided; nothing may be lost.
 void ReadReports(FuzzInput& input) {
   const size_t piece = static_cast<size_t>(input.Below(40)) + 1;
   const std::string text(input.Rest());

@@ -1,5 +1,5 @@
-// What hvdlite_doctor reads of the machine: OMP_PLACES, files of cgroups, lists
-// of CPUs, NUMA nodes, and what the kernel tells of processes.
+// Inputs of hvdlite_doctor: OMP_PLACES, files of cgroups, lists of CPUs, NUMA
+// nodes, and the kernel's files about processes.
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@
 namespace hvdlite::fuzz {
 namespace {
 
-// "OMP_PLACES", then OMP_PROC_BIND and OMP_NUM_THREADS, a line each.
+// The input has one line each for OMP_PLACES, OMP_PROC_BIND, OMP_NUM_THREADS.
 void PlaceThreads(FuzzInput& input) {
   const std::string places(input.Until('\n'));
   const auto environment = base::FakeEnvironment(
@@ -36,8 +36,8 @@ void PlaceThreads(FuzzInput& input) {
   doctor::PlacesOutside(environment, {0, 1});
 }
 
-// Each file is its path, a line, and its text up to a byte 0. None lies
-// outside the folder.
+// Each file is a line with its path, then its text up to a byte 0. No file is
+// outside the directory.
 void ReadFiles(FuzzInput& input) {
   static const FuzzFolder folder;
   folder.Clear();

@@ -1,7 +1,7 @@
-// Worlds of real Negotiators, whose messages are delivered in any order,
-// changed on the way, or made up as a peer would that is broken or of another
-// version. Each of them carries on or ends its world with a reason; none
-// crashes, and no operation of any rank ends twice.
+// Worlds of real Negotiators. Messages are delivered in any order, changed on
+// the way, or invented, as by a broken peer or a peer of another version. Each
+// Negotiator must continue or end its world with a reason. None may crash, and
+// no operation of a rank may end twice.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,7 +56,7 @@ class DamagedWorld {
       neighbours_.push_back(
           negotiation::PlaceInTree(rank, settings.shape.arity, layout));
     }
-    // As Progress does.
+    // Progress does the same.
     world_.on_refused = [this](int rank, const std::string& why) {
       world_[rank].Abort(why);
     };
@@ -90,7 +90,7 @@ class DamagedWorld {
         Submit(rank, request, static_cast<uint32_t>(input_.Below(3)));
         break;
       }
-      case 2: {  // the same on all
+      case 2: {  // all ranks submit the same request
         const Request request = AnyRequest();
         for (int each = 0; each < world_.size(); ++each) {
           Submit(each, request, 0);
@@ -113,7 +113,7 @@ class DamagedWorld {
       case 7:
         EndOf(rank);
         break;
-      case 8: {  // changed on the way
+      case 8: {  // a message is changed on the way
         const auto link = BusyLink();
         if (!link.has_value()) break;
         std::string& bytes = world_.Front(*link);
@@ -124,7 +124,7 @@ class DamagedWorld {
         }
         break;
       }
-      case 9: {  // told twice, or to somebody else
+      case 9: {  // a message is delivered twice, or to another rank
         const auto link = BusyLink();
         if (!link.has_value()) break;
         world_.Deliver({input_.Below(world_.size()), rank},
@@ -140,7 +140,7 @@ class DamagedWorld {
     }
   }
 
-  // Or any other rank.
+  // Returns a neighbour in the tree or, sometimes, any other rank.
   int AnyNeighbour(int rank) {
     const negotiation::TreePosition& tree = neighbours_[rank];
     const int children = static_cast<int>(tree.children.size());
@@ -177,7 +177,8 @@ class DamagedWorld {
     return request;
   }
 
-  // As its caller promises: nothing of that name is pending, and no join.
+  // Submits only if no operation of that name and no join is pending, as
+  // callers of a Negotiator must.
   void Submit(int rank, const Request& request, uint32_t step) {
     if (world_.IsPending(rank, request.name) ||
         world_.IsPending(rank, std::string(negotiation::kJoinName))) {
@@ -188,7 +189,7 @@ class DamagedWorld {
 
   void EndOf(int rank) {
     const int choice = input_.Below(20);
-    if (choice < 3) world_.Leave(rank, "it has seen enough");
+    if (choice < 3) world_.Leave(rank, "the test ends");
     if (choice == 3) world_.Abort(rank, "it is tired");
     if (choice > 9) world_.Release(rank, AnyName(input_));
   }
@@ -206,7 +207,7 @@ class DamagedWorld {
     return busy[input_.Number() % busy.size()];
   }
 
-  // Messages that were made up may be answered for ever.
+  // The number of rounds is limited: invented messages can be answered forever.
   void DeliverAll() {
     for (int rounds = 0; rounds < 50 && world_.DeliverOneOfEachLink();
          ++rounds) {
@@ -224,7 +225,7 @@ class DamagedWorld {
 
   FuzzInput& input_;
   SimWorld world_;
-  std::vector<uint64_t> last_decision_;  // that each rank has heard of
+  std::vector<uint64_t> last_decision_;  // last known decision, by rank
   std::vector<negotiation::TreePosition> neighbours_;
 };
 

@@ -1,9 +1,9 @@
-// Runs a fuzz target without a fuzzer: on every file of its corpus, then on as
-// many mutations of them as asked for. The same arguments give the same inputs.
+// Runs a fuzz target without a fuzzer: on every file of its corpus, then on the
+// requested number of mutations. The same arguments give the same inputs.
 //
-// The target runs in a child process. When that crashes, runs for too long or
-// grows beyond its limit of memory, its input is written to a file of the
-// working directory, whose name is printed.
+// The target runs in a child process. If the child crashes, takes too long or
+// exceeds its memory limit, the input is written to a file in the working
+// directory, and the name of the file is printed.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 #if defined(__SANITIZE_ADDRESS__)
-// An allocation that is far too large is an error, as a crash is.
+// An allocation that is far too large is an error, like a crash.
 extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:allocator_may_return_null=0";
 }
@@ -43,7 +43,7 @@ constexpr bool kAddressSanitizer = false;
 namespace {
 
 constexpr size_t kMaxInputBytes = 1 << 16;
-constexpr unsigned kMaxSeconds = 60;  // of one input
+constexpr unsigned kMaxSeconds = 60;  // for one input
 
 struct Options {
   std::string name;
@@ -53,7 +53,7 @@ struct Options {
   int64_t memory_mib = 1024;
 };
 
-// What the parent knows of the child's work.
+// The child's state, shared with the parent.
 struct Shared {
   size_t size;
   int64_t run;
@@ -77,7 +77,7 @@ class Mutator {
   uint64_t Below(uint64_t end) { return end == 0 ? 0 : random_() % end; }
   const std::string& Pick() { return corpus_[Below(corpus_.size())]; }
 
-  // A part of `bytes`: most are short.
+  // A random part of `bytes`; most parts are short.
   std::pair<size_t, size_t> Part(const std::string& bytes) {
     const size_t begin = Below(bytes.size() + 1);
     const size_t longest = Below(4) == 0 ? bytes.size() : 16;
@@ -131,7 +131,7 @@ class Mutator {
     }
   }
 
-  // A number written in digits becomes one at a limit.
+  // Replaces a number in digits by a limit of some type.
   void ReplaceDigits(std::string& bytes) {
     constexpr std::string_view kNumbers[] = {"0",
                                              "-1",
@@ -160,7 +160,7 @@ class Mutator {
     bytes.replace(begin, end, kNumbers[Below(std::size(kNumbers))]);
   }
 
-  // Binary numbers at their limits, in either order of bytes.
+  // Overwrites bytes with a limit of some type, in either byte order.
   void Overwrite(std::string& bytes) {
     constexpr uint64_t kNumbers[] = {
         0,           1,          0x7f,        0x80,
@@ -187,10 +187,10 @@ int64_t PeakMib() {
 }
 
 void LimitMemory(int64_t mib) {
-  if (kAddressSanitizer) return;  // its shadow takes terabytes of addresses
+  if (kAddressSanitizer) return;  // its shadow needs terabytes of addresses
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
-  // Beside what is mapped already: libraries and stacks.
+  // 2 GiB are for libraries and stacks.
   limit.rlim_cur = static_cast<rlim_t>(mib + 2048) << 20;
   setrlimit(RLIMIT_AS, &limit);
 }
@@ -200,7 +200,7 @@ void RunOne(const std::string& bytes, Shared& shared) {
   std::memcpy(shared.bytes.data(), bytes.data(), shared.size);
   ++shared.run;
   if (shared.run % 64 == 1) alarm(kMaxSeconds);
-  // In memory of its own size, so that a read beyond its end is seen.
+  // A buffer of exactly this size, so that a read beyond its end is detected.
   const std::vector<uint8_t> input(shared.bytes.data(),
                                    shared.bytes.data() + shared.size);
   LLVMFuzzerTestOneInput(input.data(), input.size());
@@ -238,14 +238,14 @@ void Tell(const Options& options, const Shared& shared, int status) {
                 std::hash<std::string_view>()(bytes));
   std::ofstream(file, std::ios::binary) << bytes;
   const bool late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
-  std::fprintf(stderr,
-               "%s: input %lld of seed %llu %s (%s %d); it is in %s/%s\n",
-               options.name.c_str(), static_cast<long long>(shared.run),
-               static_cast<unsigned long long>(options.seed),
-               late ? "takes too long" : "fails",
-               WIFSIGNALED(status) ? "signal" : "exit code",
-               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-               std::filesystem::current_path().c_str(), file);
+  std::fprintf(
+      stderr, "%s: input %lld of seed %llu %s (%s %d); the input is in %s/%s\n",
+      options.name.c_str(), static_cast<long long>(shared.run),
+      static_cast<unsigned long long>(options.seed),
+      late ? "takes too long" : "fails",
+      WIFSIGNALED(status) ? "signal" : "exit code",
+      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+      std::filesystem::current_path().c_str(), file);
 }
 
 bool TakeNumber(std::string_view argument, std::string_view flag,
@@ -283,7 +283,7 @@ int main(int argc, char** argv) {
   if (options.inputs.empty()) {
     std::fprintf(stderr,
                  "usage: %s [--runs=MUTATIONS] [--seed=1] [--memory-mib=1024] "
-                 "FILE|FOLDER ...\n",
+                 "FILE|DIRECTORY ...\n",
                  argv[0]);
     return 2;
   }

@@ -1,5 +1,5 @@
-// What users and launchers say in variables and small texts: HVDLITE_*, a table
-// of allreduce algorithms, virtual nodes, a launcher's variables.
+// Settings of users and launchers: HVDLITE_* variables, a table of allreduce
+// algorithms, virtual nodes, and a launcher's variables.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// "NAME=VALUE" in lines.
+// Reads lines of "NAME=VALUE".
 Variables VariablesOf(FuzzInput& input) {
   Variables variables;
   while (!input.empty() && variables.size() < 50) {
@@ -28,7 +28,7 @@ Variables VariablesOf(FuzzInput& input) {
                        text.size());
     }();
     std::string name(line.Until('='));
-    // A variable has no byte 0.
+    // A variable cannot contain a byte 0.
     variables.emplace_back(std::move(name), std::string(line.Rest()));
   }
   return variables;
@@ -40,7 +40,7 @@ void LoadVariables(const Variables& variables) {
   if (config.ok()) {
     FUZZ_CHECK(ValidateConfig(*config).ok());
     FUZZ_CHECK(!DescribeConfig(*config).empty());
-    // What is printed is read the same again.
+    // Printed values must be read unchanged.
     Variables printed;
     for (const ConfigValue& value : ConfigValues(*config)) {
       std::string name = absl::StrCat("HVDLITE_", value.name);

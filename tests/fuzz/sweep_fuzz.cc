@@ -1,5 +1,5 @@
-// What scaling_sweep reads: SPECs, results and lines of them, and programs'
-// reports; and the files of gradients that scale_sim reads.
+// Inputs of scaling_sweep (spec files, results and lines of them, reports of
+// programs) and of scale_sim (files of gradients).
 #include <cstdint>
 #include <string>
 

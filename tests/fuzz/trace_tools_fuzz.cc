@@ -1,6 +1,6 @@
-// What timeline_viewer does with trace files, packed with gzip or not: mends
-// them, merges them, takes a part of them. Whatever is in them, it ends with an
-// error that tells of the file, or with a file that keeps the promise.
+// timeline_viewer repairs, merges and slices trace files, gzipped or not. For
+// any content, it must end with an error that names the file, or write a valid
+// file.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ bool IsDone(const absl::Status& status) {
   return status.ok();
 }
 
-// What was written are events to its end, whatever they tell.
+// Checks that a written file is complete and contains events.
 void CheckIsWhole(const std::string& path) {
   const auto read = timeline::ReadTraceText(path);
   FUZZ_CHECK(read.ok() && read->warning.empty());
@@ -71,7 +71,7 @@ void Merge(FuzzInput& input, const std::string& path, const std::string& other,
   FUZZ_CHECK(merged->size() == 2);
 }
 
-// The bytes as they are, or packed and cut.
+// Writes the bytes unchanged, or gzipped and cut.
 std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
                        std::string_view bytes) {
   const int form = input.Below(3);
@@ -89,7 +89,7 @@ std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
 void Run(FuzzInput input) {
   static const FuzzFolder folder;
   const int kind = input.Below(3);
-  // What chooses comes first, so that it stays where it is.
+  // The bytes for choices come first, so that mutations do not move them.
   FuzzInput choices =
       FuzzInput(reinterpret_cast<const uint8_t*>(input.Bytes(8).data()), 8);
   const std::string out = folder / "out";

@@ -1,5 +1,5 @@
-// The negotiation's messages as bytes, and the lists in them: what can be read
-// is written and read again the same, whatever it says.
+// The negotiation's messages as bytes, and the lists in them. Everything that
+// can be read must be the same after it is written and read again.
 #include <cstdint>
 #include <string>
 #include <vector>

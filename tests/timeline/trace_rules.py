@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks traces by the rules of the viewers that users open them with.
+"""Checks traces against the rules of the viewers that users open them with.
 
     trace_rules.py TRACE...
 
-Prints what is wrong, a line each; exit status 1 if anything is. Chrome's trace format
-(Trace Event Format, Google, 2016); that events of a track nest is Perfetto's rule.
+Prints one line per fault; the exit status is 1 if there is any. The format is Chrome's (Trace
+Event Format, Google, 2016). Perfetto also requires that the events of a track nest.
 """
 
 import collections
@@ -16,14 +16,14 @@ NANOSECOND = 0.001
 
 
 def problems_of_event(event):
-    """What is wrong with one event."""
+    """Yields the faults of one event."""
     for key, kinds in (("ph", str), ("name", str), ("pid", int), ("tid", int)):
         if not isinstance(event.get(key), kinds):
             yield f"'{key}' is {event.get(key)!r}"
     if event.get("ph") not in ("X", "C", "M"):
-        yield f"phase {event.get('ph')!r} is none that hvdlite writes"
+        yield f"hvdlite does not write phase {event.get('ph')!r}"
     if event.get("tid") == 0:
-        yield "track 0, which viewers take for the process"
+        yield "track 0: viewers show it as the process"
     for key, phases in (("ts", "XC"), ("dur", "X")):
         time = event.get(key)
         if event.get("ph") in phases and not (isinstance(time, (int, float)) and time >= 0):
@@ -31,22 +31,22 @@ def problems_of_event(event):
     if event.get("ph") == "C":
         values = event.get("args", {}).values()
         if not values or not all(isinstance(value, (int, float)) for value in values):
-            yield f"a counter of {event.get('args')!r}"
+            yield f"a counter has the values {event.get('args')!r}"
 
 
 def problems_of_nesting(slices):
-    """Slices of one track that overlap without one being inside the other."""
+    """Yields slices of one track that overlap without one containing the other."""
     open_slices = []
     for start, length, name in sorted(slices, key=lambda one: (one[0], -one[1])):
         while open_slices and open_slices[-1][0] <= start + NANOSECOND / 2:
             open_slices.pop()
         if open_slices and start + length > open_slices[-1][0] + NANOSECOND * 1.5:
-            yield f"{name} at {start} ends after {open_slices[-1][1]}, in which it begins"
+            yield f"{name} at {start} begins in {open_slices[-1][1]} and ends after it"
         open_slices.append((start + length, name))
 
 
 def problems_of_flows(slices):
-    """Arrows without an end or a beginning, or that end before they begin."""
+    """Yields arrows without an end or a beginning, and arrows that end before they begin."""
     ends = collections.defaultdict(dict)
     for event in slices:
         for end in ("flow_out", "flow_in"):
@@ -55,18 +55,18 @@ def problems_of_flows(slices):
                 times.append(event["ts"])
     for flow, found in ends.items():
         if flow is None or len(found) != 2:
-            yield f"flow {flow} has {' and '.join(sorted(found))} alone"
+            yield f"flow {flow} has only {' and '.join(sorted(found))}"
         elif max(found["flow_in"]) < min(found["flow_out"]):
             yield f"flow {flow} ends before it begins"
 
 
 def refuse(word):
-    """NaN and the like, which are no JSON."""
-    raise ValueError(f"{word} is no number")
+    """Refuses NaN and infinities, which are not JSON."""
+    raise ValueError(f"{word} is not a number")
 
 
 def problems_of(text):
-    """What is wrong with a trace."""
+    """Yields the faults of a trace."""
     events = json.loads(text, parse_constant=refuse)
     if isinstance(events, dict):
         events = events["traceEvents"]
@@ -93,14 +93,14 @@ def problems_of(text):
 
 
 def main(paths):
-    """Exit status."""
+    """Checks the files and returns the exit status."""
     wrong = False
     for path in paths:
         with open(path, encoding="utf-8") as file:
             try:
                 found = list(problems_of(file.read()))
             except ValueError as error:
-                found = [f"is not JSON: {error}"]
+                found = [f"not JSON: {error}"]
         for problem in found:
             print(f"{path}: {problem}")
         wrong = wrong or bool(found)

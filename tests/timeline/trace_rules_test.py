@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""trace_rules.py sees each kind of fault."""
+"""Checks that trace_rules.py finds each kind of fault."""
 
 import json
 import unittest
@@ -16,14 +16,14 @@ def slice_at(start, length, **others):
 
 
 class TraceRulesTest(unittest.TestCase):
-    """Each test changes a trace that is right."""
+    """Each test changes a valid trace."""
 
     def problems(self, *events):
-        """Of a trace of rank 0."""
+        """Returns the faults of a trace of rank 0 with these events."""
         return list(trace_rules.problems_of(json.dumps([NAME, TRACK, *events])))
 
-    def test_what_nests_is_right(self):
-        """Also slices that touch, or that have the same times."""
+    def test_nested_slices_are_valid(self):
+        """So are slices that touch or have the same times."""
         self.assertEqual(self.problems(
             slice_at(0, 10), slice_at(0, 10), slice_at(2, 3), slice_at(5, 5), slice_at(10, 1),
             slice_at(20, 1, bind_id="1", flow_out=True),
@@ -31,9 +31,9 @@ class TraceRulesTest(unittest.TestCase):
             {"name": "IN_FLIGHT", "ph": "C", "pid": 0, "tid": 1, "ts": 1, "args": {"bytes": 3}}), [])
 
     def test_faults_are_named(self):
-        """One each."""
+        """Each trace has one fault."""
         for events, problem in (
-                ([slice_at(0, 10), slice_at(5, 10)], "STEP at 5 ends after STEP"),
+                ([slice_at(0, 10), slice_at(5, 10)], "STEP at 5 begins in STEP and ends after it"),
                 ([slice_at(0, -1)], "'dur' is -1"),
                 ([slice_at(0, 1, tid=0)], "track 0"),
                 ([slice_at("now", 1)], "'ts' is 'now'"),
@@ -45,14 +45,14 @@ class TraceRulesTest(unittest.TestCase):
                 ([slice_at(0, 1, pid=7)], "process 7 has no name"),
                 ([slice_at(0, 1, ph="B")], "phase 'B'"),
                 ([slice_at(0, 1, name=None)], "'name' is None"),
-                ([slice_at(0, 1, bind_id="1", flow_out=True)], "flow 1 has flow_out alone"),
-                ([slice_at(0, 1, ph="C", args={"bytes": "many"})], "a counter of"),
+                ([slice_at(0, 1, bind_id="1", flow_out=True)], "flow 1 has only flow_out"),
+                ([slice_at(0, 1, ph="C", args={"bytes": "many"})], "a counter has the values"),
                 ([], "no slices")):
             with self.subTest(problem):
                 self.assertIn(problem, "\n".join(self.problems(*events)))
 
-    def test_what_is_not_json_is_an_error(self):
-        """As json reports it."""
+    def test_text_that_is_not_json_is_an_error(self):
+        """The error is that of json."""
         for text in ("[{]", '[{"ts": NaN}]'):
             with self.subTest(text), self.assertRaises(ValueError):
                 list(trace_rules.problems_of(text))

@@ -40,10 +40,10 @@ LONG = {
                                  os.path.join(BIN, RESNET[0]), *RESNET[1:]], "step 1/", "can be resumed"),
     "scaling_sweep": (["spec", "--output", "sweep", "--launcher-program", "./launcher"], "first a run",
                       "the same command goes on from here"),
-    "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", ANEW),
+    "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", "run the same command again"),
     "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
     "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
-    "timeline_viewer": (["/dev/stdin"], "", ANEW),
+    "timeline_viewer": (["/dev/stdin"], "", "run the same command again"),
 }
 # Programs that are no user's.
 NONE = {"cause_trainer", "scaling_sweep_mpi_trainer"}

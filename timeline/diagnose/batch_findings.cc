@@ -1,4 +1,4 @@
-// Batches that are too small, too late, or slow.
+// Findings about buckets that are too small, start too late, or are slow.
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -29,7 +29,7 @@ void Examiner::AddSmallBatches() {
   const bool is_threshold =
       threshold >= 0 && static_cast<double>(threshold) < bytes / 2;
   std::vector<std::string> evidence = {absl::StrFormat(
-      "%.0f batches a step, of %s on average; a step's gradients are %s",
+      "%.0f buckets per step of %s on average; the gradients of a step have %s",
       batches, Bytes(bytes / batches), Bytes(bytes))};
   if (is_threshold) {
     evidence.push_back(
@@ -37,16 +37,15 @@ void Examiner::AddSmallBatches() {
   } else if (least >= 0) {
     evidence.push_back(absl::StrCat("HVDLITE_MIN_BATCH_BYTES is ", least));
   }
-  // All but one batch a step could be spared.
+  // One bucket per step would suffice.
   const double spared = 1 - 1 / batches;
   Add({.cause = "small-batches",
-       .title = "Gradients travel in batches that are too small",
+       .title = "The buckets of gradients are too small",
        .evidence = std::move(evidence),
        .remedy = is_threshold
-                     ? "leave HVDLITE_FUSION_THRESHOLD_BYTES at its default "
-                       "(64 MB)"
-                     : "HVDLITE_MIN_BATCH_BYTES=1048576, so that gradients "
-                       "gather",
+                     ? "unset HVDLITE_FUSION_THRESHOLD_BYTES (default: 64 MB)"
+                     : "set HVDLITE_MIN_BATCH_BYTES=1048576, so that a bucket "
+                       "collects more gradients",
        .share =
            spared * (Share(StepPart::kWaitForProgress) +
                      Share(StepPart::kDataPlane) + Share(StepPart::kCopies))});
@@ -55,7 +54,7 @@ void Examiner::AddSmallBatches() {
 void Examiner::AddDataPlane() {
   const bool across = UsesNetwork();
   const double share = Share(StepPart::kDataPlane) + Share(StepPart::kCopies);
-  // Inside a host, reducing is work for the cores that compute.
+  // Inside a host, the cores that compute also reduce: more is normal.
   const double usual = across ? 0.1 : 0.2;
   if (share < usual || Has("oversubscribed") || Has("small-batches") ||
       (Has("starved-threads") && !across)) {
@@ -72,53 +71,55 @@ void Examiner::AddDataPlane() {
   hidden_ns /= rank_steps_;
   const double rate = bytes / (exposed_ns + hidden_ns) * 1e9;
   std::vector<std::string> evidence = {
-      absl::StrFormat("%s of gradients a step in %.1f batches, at %s/s",
+      absl::StrFormat("%s of gradients per step in %.1f buckets, at %s/s",
                       Bytes(bytes), batches, Bytes(rate)),
       absl::StrCat(Duration(hidden_ns),
-                   " of communication a step is hidden behind computing, ",
+                   " of communication per step is hidden behind computing, ",
                    Duration(exposed_ns), " is not")};
   const double backward_hides = hidden_ns / (exposed_ns + hidden_ns);
   int64_t least = 0;
   for (const auto& [rank, means] : ranks_) {
     least = trace_.processes.at(rank).Fact("min_batch_bytes", 0);
   }
-  // What takes longer than computing cannot hide behind it.
+  // Reducing that takes longer than computing cannot hide behind it.
   if (backward_hides < 0.1 && static_cast<double>(least) > bytes / 3 &&
       share <= Share(StepPart::kComputing)) {
     evidence.push_back(absl::StrCat("HVDLITE_MIN_BATCH_BYTES is ", least,
-                                    ": nearly all gradients of a step"));
+                                    ", a large part of a step's gradients"));
     Add({.cause = "late-batches",
-         .title = "Batches begin when the backward pass is over",
+         .title = "Buckets start only after the backward pass",
          .evidence = std::move(evidence),
-         .remedy =
-             absl::StrFormat("HVDLITE_MIN_BATCH_BYTES=%.0f or less", bytes / 8),
+         .remedy = absl::StrFormat("set HVDLITE_MIN_BATCH_BYTES=%.0f or less",
+                                   bytes / 8),
          .share = share});
     return;
   }
-  // Whose thread lacks a core does not keep the network busy.
+  // A background thread without a core cannot keep the network busy.
   const double starved =
       OfAll([](const RankMeans& means) { return means.progress_starved(); });
   const bool is_starved = starved >= 0.3;
   if (is_starved) {
-    evidence.push_back(absl::StrCat("progress threads had no core in ",
+    evidence.push_back(absl::StrCat("background threads waited for a core in ",
                                     Percent(starved),
                                     " of the time in which they could run"));
   }
   Add({.cause = "slow-data-plane",
        .title = across && !is_starved
-                    ? "The network between the hosts limits the steps"
-                    : "Reducing the gradients limits the steps",
+                    ? "The network between the hosts slows down the steps"
+                    : "Reducing the gradients slows down the steps",
        .evidence = std::move(evidence),
        .remedy = across && is_starved
-                     ? "leave a core to the progress threads (hvdliterun "
-                       "does); then look whether the network is the limit"
-                 : across ? "check the interface and its speed (hvdlite_doctor, "
-                          "hvdlite_bench sweep); then send less: "
-                          "Compression::FP16, larger batches, or "
-                          "backward_passes_per_step"
-                        : "send less often: larger batches or "
-                          "backward_passes_per_step;"
-                          " check memory binding with hvdlite_doctor",
+                     ? "leave a core to the background thread of each rank "
+                       "(hvdliterun does this); then check whether the network "
+                       "is still slow"
+                 : across
+                     ? "check the interface and its speed (hvdlite_doctor, "
+                       "hvdlite_bench sweep); then send less: "
+                       "Compression::FP16, larger mini-batches, or "
+                       "backward_passes_per_step"
+                     : "reduce less often: larger mini-batches or "
+                       "backward_passes_per_step; check the memory binding "
+                       "with hvdlite_doctor",
        .share = share});
 }
 

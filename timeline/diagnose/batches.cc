@@ -14,7 +14,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Of a damaged file; no training takes 30 years.
+// Longer times come from a damaged file: no training takes 30 years.
 constexpr int64_t kLongestNs = 1'000'000'000'000'000'000;
 
 void AddToSum(int64_t* sum_ns, int64_t ns) {
@@ -25,7 +25,7 @@ bool IsPhase(absl::string_view name) {
   return absl::StartsWith(name, "MEMCPY_");
 }
 
-// Puts batches together from their events on all ranks.
+// Assembles buckets from their events on all ranks.
 class BatchCollector {
  public:
   void Add(const Trace& trace, const TraceSlice& slice) {
@@ -33,7 +33,7 @@ class BatchCollector {
     const SliceDetails& details = trace.DetailsOf(slice);
     if (slice.tid >= kFirstTensorLane) {
       if (absl::StartsWith(name, "NEGOTIATE_")) {
-        // Its operation follows on its lane and names the batch.
+        // The operation follows on the same track and names the bucket.
         negotiations_[{slice.pid, slice.tid}] = &slice;
       } else if (details.batch >= 0) {
         AddTensor(trace, slice, details);
@@ -77,11 +77,11 @@ class BatchCollector {
   }
 
  private:
-  // What the root said of a batch's tensors.
+  // What rank 0 reported about the tensors of a bucket.
   struct Told {
     int64_t last_rank = -1;
     int64_t lateness_ns = -1;
-    int64_t ready_ns = 0;  // of this rank's and the lateness of others
+    int64_t ready_ns = 0;  // this rank's submission plus the others' lateness
   };
 
   Batch& BatchOf(int64_t number) {
@@ -155,7 +155,7 @@ class BatchCollector {
 
   absl::flat_hash_map<int64_t, Batch> batches_;
   absl::flat_hash_map<int64_t, Told> told_;
-  // By rank and lane.
+  // By rank and track.
   absl::flat_hash_map<std::pair<int64_t, int64_t>, const TraceSlice*>
       negotiations_;
 };

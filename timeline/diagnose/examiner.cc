@@ -18,7 +18,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// The CPUs of "0-2,5"; what is no number is left out.
+// The CPUs of a list like "0-2,5". Entries that are not numbers are skipped.
 std::set<int> CpusOf(const std::string& list) {
   constexpr int kMostCpus = 1 << 16;
   std::set<int> cpus;
@@ -153,8 +153,8 @@ bool Examiner::UsesNetwork() const {
   std::set<std::string> hosts;
   for (const auto& [rank, means] : ranks_) hosts.insert(HostOf(rank));
   if (hosts.size() < 2) return false;
-  // Containers on one machine are named like hosts. Hierarchical is shared
-  // memory inside hosts and the network between them.
+  // Containers on one machine look like different hosts. Hierarchical
+  // algorithms use shared memory inside hosts and the network between them.
   const auto in_memory = [](const Batch& batch) {
     return (absl::StartsWith(batch.algorithm, "shared memory") ||
             absl::StartsWithIgnoreCase(batch.algorithm, "shm")) &&
@@ -166,7 +166,7 @@ bool Examiner::UsesNetwork() const {
 }
 
 void Examiner::Add(Finding finding) {
-  // Also if a damaged trace makes it no number.
+  // The negation also drops a NaN from a damaged trace.
   if (!(finding.share >= kLeastShare)) return;
   finding.share = std::min(finding.share, 1.0);
   if (finding.end_ns == 0 && worst_ != nullptr) {
@@ -195,7 +195,7 @@ bool Examiner::AddOversubscription() {
     const bool is_sampled = OfAll([](const RankMeans& means) {
                               return means.use.seconds;
                             }) > 0;
-    // Ranks that seldom compute do not keep each other from the cores.
+    // Ranks that rarely compute do not compete for the cores.
     if (is_sampled && starved < kLeastStarved) continue;
     const double lost = starved * Share(StepPart::kComputing) +
                         Share(StepPart::kWaitForRanks) +
@@ -205,16 +205,19 @@ bool Examiner::AddOversubscription() {
              "Host ", host, " is oversubscribed: ", ranks[host],
              " ranks share ", own.size(), own.size() == 1 ? " core" : " cores"),
          .evidence = {is_sampled
-                          ? absl::StrCat("computing threads could run but had "
-                                         "no core in ",
-                                         Percent(starved), " of that time")
-                          : "how long threads had no core is not known",
+                          ? absl::StrCat("computing threads waited for a core "
+                                         "in ",
+                                         Percent(starved),
+                                         " of the time in which they could run")
+                          : "this trace does not show how long threads waited "
+                            "for a core",
                       absl::StrCat(Percent(Share(StepPart::kWaitForRanks)),
-                                   " of a step waits for ranks")},
+                                   " of a step is waiting for ranks")},
          .remedy = absl::StrCat(
              "start at most ", own.size(), own.size() == 1 ? " rank" : " ranks",
-             " there: hvdliterun -np ", own.size(),
-             ", or more hosts; if more ranks must be, OMP_NUM_THREADS=1"),
+             " on this host (hvdliterun -np ", own.size(),
+             "), or use more hosts; if you need more ranks, set "
+             "OMP_NUM_THREADS=1"),
          .share = lost});
     return true;
   }
@@ -222,7 +225,7 @@ bool Examiner::AddOversubscription() {
 }
 
 void Examiner::AddStarvation() {
-  // What a rank loses while it would wait for others anyhow costs nothing.
+  // A delay costs nothing if the rank would have waited for others anyway.
   const auto main_loss = [this](const RankMeans& means) {
     const double computing = std::min(1.0, means.computing_ns / step_ns_);
     return std::max(
@@ -239,16 +242,16 @@ void Examiner::AddStarvation() {
   }
   if (worst < 0) return;
   const RankMeans& means = ranks_.at(worst);
-  // A thread that polls while it waits loses nothing by a delay: of the main
-  // thread's counts what falls on computing, of the progress thread's what
-  // others wait for. Between hosts the data plane waits for the network.
+  // A thread that polls while it waits loses nothing by a delay. So the main
+  // thread's delay counts while it computes, and the background thread's while
+  // ranks wait for it. Between hosts, the data plane waits for the network.
   const double main = means.use.main_delay;
   const double for_progress = Share(StepPart::kWaitForProgress);
   const bool starves_main = main >= 0.08 && main_loss(means) > 0;
   const bool starves_progress =
       means.progress_starved() >= 0.3 && for_progress >= kLeastShare;
   if (!starves_main && !starves_progress) return;
-  // Many small batches keep it busy themselves.
+  // Many small buckets keep the background thread busy anyway.
   const double waited =
       Has("small-batches")
           ? 0
@@ -262,46 +265,39 @@ void Examiner::AddStarvation() {
   const bool own_threads = cpus > 0 && means.use.threads > cpus + 0.5;
   Finding finding = {
       .cause = "starved-threads",
-      .title =
-          absl::StrCat(starves_main ? "Threads" : "The progress thread",
-                       " of rank ", worst, " (", HostOf(worst),
-                       starves_main ? ") wait" : ") waits", " for a core",
-                       starves_main && starves_progress
-                           ? ", the progress thread among them"
-                           : ""),
-      .evidence = {absl::StrCat("its progress thread had no core in ",
+      .title = absl::StrCat(starves_main ? "Threads" : "The background thread",
+                            " of rank ", worst, " (", HostOf(worst),
+                            starves_main ? ") wait" : ") waits", " for a core",
+                            starves_main && starves_progress
+                                ? ", including the background thread"
+                                : ""),
+      .evidence = {absl::StrCat("its background thread waited for a core in ",
                                 Percent(means.progress_starved()),
-                                " of the time in which it could have run"),
-                   absl::StrCat("its main thread had none in ", Percent(main),
-                                " of all time",
-                                others >= main
-                                    ? ", and those of the other ranks no less ("
-                                : others > 0.8 * main
-                                    ? ", and those of the other ranks hardly "
-                                      "less ("
-                                    : " (on the other ranks ",
+                                " of the time in which it could run"),
+                   absl::StrCat("its main thread waited for a core in ",
+                                Percent(main),
+                                " of all time (mean of the other ranks: ",
                                 Percent(others), ")"),
-                   cpus > 0
-                       ? absl::StrFormat(
-                             "%.1f of its threads compute, on the %.0f %s "
-                             "that it may use",
-                             means.use.threads, cpus,
-                             cpus == 1 ? "core" : "cores")
-                       : absl::StrFormat("%.1f of its threads compute",
-                                         means.use.threads)},
+                   cpus > 0 ? absl::StrFormat(
+                                  "%.1f of its threads compute, and it may use "
+                                  "%.0f %s",
+                                  means.use.threads, cpus,
+                                  cpus == 1 ? "core" : "cores")
+                            : absl::StrFormat("%.1f of its threads compute",
+                                              means.use.threads)},
       .remedy =
           own_threads
               ? absl::StrFormat(
-                    "fewer threads: OMP_NUM_THREADS=%.0f, and "
-                    "OMP_WAIT_POLICY=passive so that threads that wait leave "
-                    "the cores; or hvdliterun, which sets both",
+                    "use fewer threads: set OMP_NUM_THREADS=%.0f, and "
+                    "OMP_WAIT_POLICY=passive so that waiting threads free "
+                    "their cores; hvdliterun sets both",
                     std::max(cpus - 1, 1.0))
               : absl::StrCat(
-                    "another program, or another rank, runs on its cores, or "
-                    "its cgroup has a CPU quota: look at ",
+                    "another program or rank runs on its cores, or its cgroup "
+                    "has a CPU quota: run top and hvdlite_doctor on ",
                     HostOf(worst),
-                    " with top, then hvdlite_doctor there; bind ranks with "
-                    "hvdliterun, and ask the queue for whole nodes"),
+                    "; bind ranks with hvdliterun, and request whole nodes "
+                    "from the batch system"),
       .share = lost,
       .rank = worst};
   Add(std::move(finding));
@@ -314,7 +310,7 @@ void Examiner::AddCommonInput() {
   Add({.cause = "slow-input",
        .title = ranks_.size() == 1 ? "Steps wait for their input"
                                    : "All ranks wait for their input",
-       .evidence = {absl::StrCat("loading a batch takes ",
+       .evidence = {absl::StrCat("loading a mini-batch takes ",
                                  Duration(share * step_ns_), " of a step of ",
                                  Duration(step_ns_))},
        .remedy = kLoadAhead,
@@ -322,7 +318,7 @@ void Examiner::AddCommonInput() {
 }
 
 void Examiner::AddProfiledCollectives() {
-  double beside_ns = 0;  // operators
+  double beside_ns = 0;  // collectives that run beside operators
   for (const RankStep& step : steps_) {
     beside_ns += static_cast<double>(step.hidden_ns);
   }
@@ -330,16 +326,15 @@ void Examiner::AddProfiledCollectives() {
   const double share = alone + beside_ns / rank_steps_ / step_ns_;
   if (share < 0.2) return;
   Add({.cause = "profiled-collectives",
-       .title = "A collective goes on in much of a step",
+       .title = "Collectives run in a large part of a step",
        .evidence = {absl::StrCat(
            Duration(share * step_ns_), " of a step of ", Duration(step_ns_),
-           ", waiting for other ranks included; in ",
+           ", including waits for other ranks; no operator runs in ",
            Duration(alone * step_ns_),
-           " of it no operator runs. When the application waited, the profiler "
-           "does not tell")},
-       .remedy = "time a step of one rank alone: what it saves is what "
-                 "communication costs; hvdlite's own trace tells waiting for "
-                 "ranks from reducing (HVDLITE_TIMELINE)",
+           " of it. The profiler does not record when the application waits")},
+       .remedy = "measure the step time of a single rank: the difference is "
+                 "the cost of communication. hvdlite's own trace "
+                 "(HVDLITE_TIMELINE) separates waiting for ranks from reducing",
        .share = share});
 }
 
@@ -360,33 +355,34 @@ void Examiner::AddCommonFaults() {
   use.system_cpu = system;
   Add({.cause = "page-faults",
        .title = is_major ? "Memory is read back from disk"
-                         : "The kernel is kept busy by page faults",
+                         : "Page faults keep the kernel busy",
        .evidence = {FaultsOf(use)},
        .remedy = FaultRemedy(is_major),
-       .share = std::min(
-           is_major ? system : FaultTime(minor, system),
-           Share(StepPart::kComputing) + Share(StepPart::kInput))});
+       .share =
+           std::min(is_major ? system : FaultTime(minor, system),
+                    Share(StepPart::kComputing) + Share(StepPart::kInput))});
 }
 
 double Examiner::FaultTime(double minor_faults, double system_cpu) {
-  // The kernel clears a page in 1 us or less; a huge one takes longer.
+  // The kernel clears a page in 1 us or less; a huge page takes longer.
   constexpr double kMostSeconds = 10e-6;
   return std::min(system_cpu, minor_faults * kMostSeconds);
 }
 
 std::string Examiner::FaultsOf(const ResourceUse& use) {
   return absl::StrFormat(
-      "%.0f minor and %.0f major page faults a second; the kernel "
-      "takes %s of a core",
+      "%.0f minor and %.0f major page faults per second; the kernel uses %s of "
+      "a core",
       use.minor_faults, use.major_faults, Percent(use.system_cpu));
 }
 
 std::string Examiner::FaultRemedy(bool is_major) {
-  return is_major ? "the memory does not suffice: smaller batches, fewer ranks "
-                    "a host; look at swap with hvdlite_doctor"
-                  : "keep freed memory: MALLOC_TRIM_THRESHOLD_=1073741824 "
+  return is_major ? "the host has too little memory: use smaller mini-batches "
+                    "or fewer ranks per host; check swap with hvdlite_doctor"
+                  : "keep freed memory in the process: set "
+                    "MALLOC_TRIM_THRESHOLD_=1073741824 "
                     "MALLOC_MMAP_THRESHOLD_=33554432, or preload tcmalloc; "
-                    "look at huge pages with hvdlite_doctor";
+                    "check huge pages with hvdlite_doctor";
 }
 
 void Examiner::AddEvaluation() {
@@ -396,7 +392,7 @@ void Examiner::AddEvaluation() {
   Add({.cause = "evaluation",
        .title = "Evaluation and commits take a large part of the time",
        .evidence = {absl::StrCat(Duration(share * step_ns_),
-                                 " a step on average")},
+                                 " per step on average")},
        .remedy = "evaluate and commit less often",
        .share = share});
 }
@@ -405,13 +401,13 @@ void Examiner::AddStart() {
   const std::optional<StartUp> start = FindStartUp(analysis_);
   if (!start.has_value() || start->share < 0.25) return;
   Add({.cause = "start-up",
-       .title = "Much of this run is its start",
+       .title = "The start takes a large part of the run",
        .evidence = {absl::StrCat(
-           "the first step was over after ",
+           "the first step ended after ",
            Duration(static_cast<double>(start->end_ns - start->start_ns)),
-           "; a later one takes ", Duration(start->step_ns))},
-       .remedy = "nothing, if the run was a short trial; else load and "
-                 "preprocess data ahead",
+           "; a later step takes ", Duration(start->step_ns))},
+       .remedy = "none if the run was a short trial; otherwise load and "
+                 "preprocess the data in advance",
        .share = start->share,
        .of_run = true,
        .start_ns = start->start_ns,

@@ -1,5 +1,5 @@
-// Examiner: finds causes in a trace of hvdlite's with steps. For FindCauses();
-// its kinds of findings have a file each.
+// Examiner: finds causes in a trace with steps, for FindCauses(). Each kind of
+// finding has its own file.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +17,19 @@
 
 namespace hvdlite::timeline {
 
-// What costs less of a step is not told.
+// A cause that costs a smaller part of a step is not reported.
 inline constexpr double kLeastShare = 1.0 / 30;
 
-// A difference has this reason if it explains that part of it.
+// A cause explains a difference if it accounts for this part of it.
 inline constexpr double kExplains = 0.5;
 
-// Remedies of several findings.
+// Remedies that several findings share.
 inline constexpr char kEqualWork[] =
-    "give ranks batches of equal work: bucket samples by length, or sort them "
-    "by cost before they are dealt out";
+    "give all ranks mini-batches of equal work: group samples by length, or "
+    "sort them by cost before they are distributed";
 inline constexpr char kLoadAhead[] =
-    "load ahead in more threads or processes (--workers, num_workers), keep "
-    "the data on a fast disk or in memory, decode less";
+    "load ahead with more threads or processes (--workers, num_workers); keep "
+    "the data on a fast disk or in memory; decode less";
 
 // "3.4 %", "2.50 ms", "1.2 MB".
 std::string Percent(double share);
@@ -42,11 +42,11 @@ struct RankMeans {
   double input_ns = 0;
   double other_ns = 0;
   double wait_ns = 0;
-  double work = -1;    // see StepCost; -1: not known of all steps
-  double cpu_ns = -1;  // of computing; the same
+  double work = -1;    // see StepCost; -1: unknown for some step
+  double cpu_ns = -1;  // CPU time of computing; -1: unknown for some step
   ResourceUse use;
 
-  // Of the time in which the threads could have run they had no core.
+  // The part of the runnable time in which the threads waited for a core.
   double progress_starved() const {
     return Starved(use.progress_cpu, use.progress_delay);
   }
@@ -65,7 +65,7 @@ class Examiner {
   Examiner(const Trace& trace, const StepAnalysis& analysis);
 
   std::vector<Finding> Examine();
-  // Of a trace of PyTorch's profiler, which knows no waits.
+  // For traces of PyTorch's profiler, which do not record waits.
   std::vector<Finding> ExamineProfile();
 
  private:
@@ -95,64 +95,67 @@ class Examiner {
   }
 
   std::string HostOf(int64_t rank) const;
-  // Batches go from host to host, by other means than shared memory.
+  // Buckets are reduced between hosts by other means than shared memory.
   bool UsesNetwork() const;
   bool Has(absl::string_view cause) const;
   void Add(Finding finding);
-  // In each step the rank that waited least is the one that the others waited
-  // for; it is to blame for what they waited longer than it.
+  // The rank that waited least in a step is the one that the others waited for.
+  // It gets the blame for the time that they waited longer than it did.
   void FindBlame();
 
   // examiner.cc
-  // More ranks compute on a host than it has cores.
+  // Reports a host on which more ranks compute than it has cores.
   bool AddOversubscription();
-  // Threads of a rank wait for a core: the progress thread, and with it all
-  // communication, or those that compute.
+  // Reports threads that wait for a core: a background thread, which delays all
+  // communication, or threads that compute.
   void AddStarvation();
   void AddCommonInput();
   void AddProfiledCollectives();
   void AddCommonFaults();
-  // Seconds a second that the faults can account for of the kernel's.
+  // The part of the kernel's CPU time that page faults can explain, in seconds
+  // per second.
   static double FaultTime(double minor_faults, double system_cpu);
   static std::string FaultsOf(const ResourceUse& use);
   static std::string FaultRemedy(bool is_major);
   void AddEvaluation();
-  // The time until the first step is over, beyond what a step takes.
+  // Reports a long start: the time until the end of the first step, without the
+  // time of a usual step.
   void AddStart();
 
   // late_rank_findings.cc
-  // Ranks wait for a rank that submits its gradients later than the others.
+  // Reports a rank that submits its gradients later than the others.
   void AddLateRank();
-  // How much longer the others wait than `rank`, of a step: in the middle step,
-  // so that a few long ones do not count.
+  // How much longer the others wait than `rank`, as a part of a step. This is
+  // the median over steps, so that a few long steps do not count.
   double UsualLateness(int64_t rank) const;
-  // The CPU time of the main thread, of the time that counts as computing; 1
-  // where it is not known.
+  // The part of the computing time in which the main thread has a CPU; 1 if
+  // unknown.
   double MainRuns(const RankMeans& means) const;
-  // Does the slow rank compute all the time, or does it block? Does it compute
-  // more, or more slowly?
+  // Adds to `finding` whether the slow rank blocks, computes more than the
+  // others, or computes more slowly.
   void AddKindOfSlowness(const RankMeans& own, int64_t rank,
                          Finding* finding) const;
 
   // uneven_rank_findings.cc
-  // Ranks are late in turns: because of their input, their batches, their
-  // cores, or what keeps them from these. `often_last`: the rank that is late
-  // more often than others; -1: none is.
+  // Reports ranks that are late in turns, because of their input, their
+  // mini-batches, their cores, or threads that do not run. `often_last`: the
+  // rank that is late more often than the others; -1: none.
   void AddTurns(double share, int64_t often_last);
-  // The same, where neither work nor CPU time explains it.
+  // The same if neither work nor CPU time explains it.
   void AddLostCores(double difference_ns, const std::string& who,
                     Finding finding);
-  // Of computing, a unit of work takes so long on average, in ns. nullopt: the
-  // work of some step is not known.
+  // The mean computing time per unit of work, in ns; nullopt if the work of
+  // some step is unknown.
   std::optional<double> NanosPerWork() const;
-  // "rank 3 (node0, CPU 3) 1.31, ...": the CPU time per unit of work of the
-  // slowest ranks and the fastest, the middle one's is 1. Empty: not known.
+  // The CPU time per unit of work of the slowest ranks and of the fastest,
+  // relative to the median rank: "rank 3 (node0, CPUs 3) 1.31, ...". Empty if
+  // unknown.
   std::string RankingOfCores() const;
 
   // batch_findings.cc
-  // Batches are so small that what each costs, whatever its size, dominates.
+  // Reports buckets so small that their fixed cost dominates.
   void AddSmallBatches();
-  // The data plane itself takes long, although threads have their cores.
+  // Reports that reducing itself takes long, although threads have their cores.
   void AddDataPlane();
 
   const Trace& trace_;
@@ -160,10 +163,10 @@ class Examiner {
   const std::vector<RankStep> steps_;
   std::array<double, kStepParts> shares_ = {};
   std::map<int64_t, RankMeans> ranks_;
-  std::map<int64_t, double> blame_;  // by rank, of all waits for ranks
+  std::map<int64_t, double> blame_;  // rank -> part of all waits for ranks
   double rank_steps_ = 0;
   double step_ns_ = 0;               // mean
-  const RankStep* worst_ = nullptr;  // that was waited for the longest
+  const RankStep* worst_ = nullptr;  // for which the others waited longest
   double worst_ns_ = 0;
   std::vector<Finding> findings_;
 };

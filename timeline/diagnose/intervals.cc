@@ -33,7 +33,7 @@ std::vector<Interval> UnionOf(std::vector<Interval> intervals) {
 }
 
 int64_t CoveredNs(const std::vector<Interval>& united) {
-  uint64_t covered_ns = 0;  // of times that a damaged file may have, too
+  uint64_t covered_ns = 0;  // unsigned: a damaged file may have any times
   for (const auto& [start_ns, end_ns] : united) {
     if (end_ns <= start_ns) continue;
     covered_ns +=

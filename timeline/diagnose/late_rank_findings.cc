@@ -1,4 +1,4 @@
-// Ranks wait for one rank, or for one another in turns.
+// Findings about one rank for which the others wait.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,14 +14,15 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Steps are never equally long: some waiting for ranks is no finding. Of the
-// time of all ranks;
+// Ranks always wait a little, because steps differ in length. Waiting is a
+// finding from this part of the time of all ranks;
 constexpr double kLeastWaiting = 0.08;
-// or of the others', where they wait for the same rank in most steps: of two
-// ranks the late one waits for nobody. Cores of one processor differ by less.
+// or, if the same rank is late in most steps, from this part of the time of
+// the others. (Of two ranks, the late one does not wait.) Cores of one
+// processor differ by less.
 constexpr double kLeastLateness = 0.12;
-// To be late in most steps, a rank has its fair share of the blame and this
-// part of the rest. Of two ranks either has half the blame by chance.
+// A rank is late in most steps if its blame exceeds its fair share by this part
+// of the rest. Of two ranks, each has half of the blame by chance.
 constexpr double kMostlyLate = 0.5;
 constexpr double kOftenLate = 0.2;
 
@@ -55,7 +56,7 @@ void Examiner::AddLateRank() {
       excess([](const RankMeans& means) { return means.input_ns; });
   const double other =
       excess([](const RankMeans& means) { return means.other_ns; });
-  // It is late because its threads lack a core, and that has been told.
+  // It is late because its threads lack a core: already reported.
   const double starved_ns =
       (own.use.main_delay -
        OfOthers(rank,
@@ -67,12 +68,11 @@ void Examiner::AddLateRank() {
   Finding finding = {
       .cause = "straggler",
       .title = "",
-      .evidence = {absl::StrCat("the others wait for it in ",
-                                Percent(worst->second),
-                                " of the time in which "
-                                "ranks wait for ranks")},
+      .evidence = {absl::StrCat(
+          "the other ranks wait for this rank: ", Percent(worst->second),
+          " of all waiting for ranks")},
       .remedy = "",
-      // It would be as fast as they are.
+      // If this rank were as fast as the others, they would not wait.
       .share =
           OfOthers(rank, [](const RankMeans& means) { return means.wait_ns; }) /
           step_ns_,
@@ -84,53 +84,56 @@ void Examiner::AddLateRank() {
       excess([](const RankMeans& means) { return means.use.major_faults; });
   const double system =
       excess([](const RankMeans& means) { return means.use.system_cpu; });
-  // A thread that always runs does not wait for pages from the disk; and what
-  // the kernel takes for faults is at least a part of what the rank is late.
+  // A main thread that runs all the time does not wait for the disk. Faults are
+  // the cause only if their kernel time is a quarter of the delay or more.
   const bool blocks_on_disk = major > 20 && MainRuns(own) < 0.9;
   const bool faults_explain =
       faults > 3000 && system > 0.1 &&
       FaultTime(faults, system) * step_ns_ >=
           0.25 * (computing + std::max(input, 0.0));
-  // The cause costs no more of a step than what it makes longer on this rank.
+  // The cause costs at most the extra time that this rank needs for it.
   const auto explain = [&](double excess_ns) {
     finding.share = std::min(finding.share, excess_ns / step_ns_);
   };
   if (input > computing && input > other) {
     finding.cause = "slow-input";
-    finding.title = absl::StrCat(who, " loads its data more slowly");
+    finding.title =
+        absl::StrCat(who, " loads its data more slowly than the others");
     finding.evidence.push_back(absl::StrCat(
-        "loading takes ", Duration(own.input_ns), " a step there, ",
+        "loading takes ", Duration(own.input_ns), " per step on this rank, ",
         Duration(own.input_ns - input), " on the others"));
     explain(input);
     finding.remedy = absl::StrCat(
-        "look at what ", HostOf(rank),
-        " reads from (a slow disk or mount), stage the data there, or load "
-        "ahead in more threads (--workers)");
+        "check the disk or mount from which ", HostOf(rank),
+        " reads, copy the data to a fast local disk, or load ahead with more "
+        "threads (--workers)");
   } else if (other > computing) {
     finding.cause = "evaluation";
     finding.title =
         absl::StrCat(who, " evaluates or saves while the others wait");
-    finding.evidence.push_back(absl::StrCat(
-        "evaluation and commits take ", Duration(own.other_ns),
-        " a step there, ", Duration(own.other_ns - other), " on the others"));
+    finding.evidence.push_back(
+        absl::StrCat("evaluation and commits take ", Duration(own.other_ns),
+                     " per step on this rank, ", Duration(own.other_ns - other),
+                     " on the others"));
     explain(other);
     finding.remedy =
-        "evaluate on all ranks (a share of the samples each), commit less "
-        "often";
+        "evaluate on all ranks, each with its share of the samples; commit "
+        "less often";
   } else if (blocks_on_disk || faults_explain) {
     finding.cause = "page-faults";
     finding.title = absl::StrCat(who, " is slowed down by page faults");
     finding.evidence.push_back(FaultsOf(own.use));
-    finding.evidence.push_back(absl::StrFormat("on the others %.0f and %.0f",
-                                               own.use.minor_faults - faults,
-                                               own.use.major_faults - major));
+    finding.evidence.push_back(absl::StrFormat(
+        "the other ranks have %.0f minor and %.0f major page faults per second",
+        own.use.minor_faults - faults, own.use.major_faults - major));
     explain(computing + std::max(input, 0.0));
     finding.remedy = FaultRemedy(blocks_on_disk);
   } else {
     finding.title = absl::StrCat(who, " is slower than the others");
-    finding.evidence.push_back(absl::StrCat(
-        "computing takes ", Duration(own.computing_ns), " a step there, ",
-        Duration(own.computing_ns - computing), " on the others"));
+    finding.evidence.push_back(
+        absl::StrCat("computing takes ", Duration(own.computing_ns),
+                     " per step on this rank, ",
+                     Duration(own.computing_ns - computing), " on the others"));
     AddKindOfSlowness(own, rank, &finding);
   }
   Add(std::move(finding));
@@ -169,12 +172,12 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
   const double running = MainRuns(own);
   if (own.use.seconds > 0 && running < 0.7) {
     finding->evidence.push_back(absl::StrCat(
-        "its main thread runs in ", Percent(running),
-        " of the time that counts as computing, and is not short of cores: "
-        "it sleeps or waits for something else"));
+        "its main thread runs in only ", Percent(running),
+        " of its computing time, and it does not lack a core: it sleeps or "
+        "waits for something else"));
     finding->remedy = absl::StrCat(
-        "see what it waits for: kill -USR2 its process prints its stacks; "
-        "mark suspects with hvdlite::TraceSpan");
+        "find out what it waits for: `kill -USR2 PID` prints the stacks of "
+        "this rank; mark suspected code with hvdlite::TraceSpan");
     return;
   }
   const double others_ns = OfOthers(
@@ -185,12 +188,13 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
     const double others_work =
         OfOthers(rank, [](const RankMeans& means) { return means.work; });
     finding->evidence.push_back(
-        absl::StrFormat("the work of its batches is %.2f times the others'",
+        absl::StrFormat("its mini-batches have %.2f times the others' work",
                         own.work / std::max(others_work, 1.0)));
     if ((own.work - others_work) * *work_ns >= kExplains * excess_ns) {
       finding->cause = "uneven-data";
       finding->title = absl::StrCat("Rank ", rank, " (", HostOf(rank),
-                                    ") has larger batches than the others");
+                                    ") has larger mini-batches than the "
+                                    "others");
       finding->remedy = kEqualWork;
       return;
     }
@@ -200,27 +204,27 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
     if (knows_cpu) {
       const double others_cpu_ns =
           OfOthers(rank, [](const RankMeans& means) { return means.cpu_ns; });
-      finding->evidence.push_back(absl::StrCat(
-          "its main thread takes ", Duration(own.cpu_ns),
-          " of CPU time for a step's work, those of the others ",
-          Duration(others_cpu_ns)));
+      finding->evidence.push_back(
+          absl::StrCat("its main thread needs ", Duration(own.cpu_ns),
+                       " of CPU time for the work of a step, the others need ",
+                       Duration(others_cpu_ns)));
     }
     finding->remedy =
-        absl::StrCat("hvdlite_doctor on ", HostOf(rank),
-                     " (frequency, BLAS, binding); leave that host out if it "
+        absl::StrCat("run hvdlite_doctor on ", HostOf(rank),
+                     " (frequency, BLAS, binding); do not use that host if it "
                      "stays slow");
     return;
   }
   if (own.use.seconds > 0) {
     finding->evidence.push_back(
-        "its threads have their cores: it has more to compute, or slower "
+        "its threads do not lack a core: it has more to compute, or slower "
         "cores");
   }
   finding->remedy = absl::StrCat(
-      "give all ranks the same batch, or record its work "
-      "(hvdlite::add_step_work) to see whether it is; then hvdlite_doctor on ",
+      "check that all ranks have equal work: hvdlite::add_step_work records "
+      "it; if they have, run hvdlite_doctor on ",
       HostOf(rank),
-      " (frequency, BLAS, binding), and leave that host out if it stays "
+      " (frequency, BLAS, binding), and do not use that host if it stays "
       "slow");
 }
 

@@ -1,6 +1,5 @@
-// What findings.h can tell of Horovod's timelines, which know no steps: each
-// process is a tensor, and a tick inside its NEGOTIATE_ event tells when a rank
-// was ready.
+// Findings for Horovod's timelines. They record no steps: each process is a
+// tensor, and a tick inside its NEGOTIATE_ event marks when a rank was ready.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -19,7 +18,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// When ranks were ready, of one tensor.
+// A rank was ready with one tensor at this time.
 struct Tick {
   int64_t time_ns;
   std::string rank;
@@ -28,8 +27,8 @@ struct Tick {
 // Sums over the negotiations that have ticks.
 struct Negotiations {
   int64_t all_ns = 0;
-  int64_t after_last_ns = 0;               // all ranks were ready
-  std::map<std::string, int64_t> last_ns;  // for whom the others waited
+  int64_t after_last_ns = 0;               // while all ranks were ready
+  std::map<std::string, int64_t> last_ns;  // waits, by the rank that was last
   int64_t count = 0;
 
   void Add(const TraceSlice& slice, const std::vector<Tick>& ticks) {
@@ -94,16 +93,16 @@ std::vector<Finding> FindNegotiationCauses(const Trace& trace) {
       CoveredNs(UnionOf(std::move(reducing))) - reducing_ns;
   Finding finding = {
       .cause = "negotiation",
-      .title = "Tensors are negotiated, and none is reduced meanwhile",
+      .title = "Tensors are negotiated while none is reduced",
       .evidence = {absl::StrFormat(
-          "%.1f ms of %.1f ms; while a tensor is reduced %.1f ms. Ranks may "
-          "compute in that time: this trace does not tell",
+          "%.1f ms of %.1f ms; tensors are reduced in %.1f ms. Ranks may "
+          "compute meanwhile: this trace does not show it",
           static_cast<double>(alone_ns) / 1e6,
           static_cast<double>(end_ns - first_ns) / 1e6,
           static_cast<double>(reducing_ns) / 1e6)},
       .remedy =
-          "compare with a trace of a fast run: timeline_viewer diff; "
-          "then hvdlite_doctor on each host",
+          "compare with a trace of a fast run (timeline_viewer diff); "
+          "then run hvdlite_doctor on each host",
       .share = static_cast<double>(alone_ns) /
                static_cast<double>(end_ns - first_ns),
       .of_run = true,
@@ -118,21 +117,21 @@ std::vector<Finding> FindNegotiationCauses(const Trace& trace) {
       sums.last_ns.begin(), sums.last_ns.end(),
       [](const auto& a, const auto& b) { return a.second < b.second; });
   finding.evidence.push_back(absl::StrFormat(
-      "of the time in negotiation, %.0f %% is after the last rank was ready; "
-      "in %.0f %% the others wait for rank %s",
+      "in %.0f %% of the negotiation time all ranks were ready; in %.0f %% the "
+      "others waited for rank %s",
       after * 100, static_cast<double>(last->second) / all * 100, last->first));
   if (after > 0.5) {
     finding.title =
-        "All ranks are ready, and their background threads are late";
+        "All ranks are ready, but their background threads are late";
     finding.remedy =
-        "leave a core to the background thread (fewer OMP_NUM_THREADS), let "
-        "waiting threads sleep (OMP_WAIT_POLICY=passive), and look at "
+        "leave a core to the background thread (a smaller OMP_NUM_THREADS), "
+        "let waiting threads sleep (OMP_WAIT_POLICY=passive), and check "
         "HOROVOD_CYCLE_TIME";
   } else if (static_cast<double>(last->second) > 0.5 * all) {
     finding.title =
         absl::StrCat("Rank ", last->first, " is ready later than the others");
-    finding.remedy = absl::StrCat("look at the host of rank ", last->first,
-                                  ": its load, its binding, its input");
+    finding.remedy = absl::StrCat("check the host of rank ", last->first,
+                                  ": its load, binding and input");
   }
   return {finding};
 }

@@ -8,11 +8,11 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Sums of the counters of one rank. Each sample tells of the time since the
-// one before; the first is where counting begins.
+// Sums of the counters of one rank. Each sample covers the time since the
+// previous one; counting starts at the first.
 class ResourceSums {
  public:
-  // Whether `counter` is of the samples.
+  // Whether `counter` belongs to the samples.
   static bool Knows(absl::string_view counter) {
     return counter == "PROGRESS_THREAD" || counter == "MAIN_THREAD" ||
            counter == "COMPUTE_THREADS" || counter == "MEMORY";
@@ -49,7 +49,7 @@ class ResourceSums {
     }
   }
 
-  // Samples up to `time_ns` tell of the time before the steps.
+  // Drops the samples up to `time_ns`: they cover the time before the steps.
   void Forget(int64_t time_ns) {
     sums_ = {};
     now_ns_ = time_ns;
@@ -74,8 +74,8 @@ class ResourceSums {
   }
 
   ResourceUse sums_;
-  int64_t now_ns_ = 0;   // of the latest sample
-  int64_t last_ns_ = 0;  // of the one before; 0: there is none
+  int64_t now_ns_ = 0;   // time of the latest sample
+  int64_t last_ns_ = 0;  // time of the sample before it; 0: none
 };
 
 }  // namespace

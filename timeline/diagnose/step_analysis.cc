@@ -19,7 +19,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// A batch as one rank's timeline has it, for the parts of its waits.
+// A bucket on one rank, used to divide the waits into parts.
 struct BatchSpan {
   int64_t start_ns;
   int64_t end_ns;
@@ -35,7 +35,7 @@ struct RankSpans {
   std::vector<Interval> waits;
   std::vector<Interval> input;
   std::vector<Interval> other;
-  // Of a profile, which knows no waits: operators and loading, and the same
+  // For profiles, which record no waits: operators and loading, and the same
   // with collectives.
   std::vector<Interval> busy;
   std::vector<Interval> busy_or_running;
@@ -49,8 +49,8 @@ struct RankSpans {
   }
 };
 
-// Divides [from, to), in which the application waited and no batch ran, at the
-// moment at which the next batch was ready everywhere.
+// The application waited in [from, to) and no bucket ran. Divides this time at
+// the moment when the next bucket was ready on all ranks.
 void AddGap(int64_t from, int64_t to, int64_t ready_ns, PartTimes* parts) {
   if (from >= to) return;
   const int64_t at = std::clamp(ready_ns, from, to);
@@ -58,8 +58,8 @@ void AddGap(int64_t from, int64_t to, int64_t ready_ns, PartTimes* parts) {
   At(*parts, StepPart::kWaitForProgress) += to - at;
 }
 
-// Adds what of [from, to) fell into the batch. Its phases follow one another:
-// the gate, copies in, the data plane, copies out.
+// Adds the part of [from, to) in which the bucket ran. Its phases are, in this
+// order: the gate, copies in, the data plane, copies out.
 void AddBatch(const BatchSpan& batch, int64_t from, int64_t to,
               PartTimes* parts) {
   const auto add = [&](int64_t start_ns, int64_t end_ns, StepPart part) {
@@ -80,7 +80,7 @@ void AddBatch(const BatchSpan& batch, int64_t from, int64_t to,
   add(unpacking_ns, batch.end_ns, StepPart::kCopies);
 }
 
-// The application waited in [from, to): for what?
+// Divides [from, to), in which the application waited, by what it waited for.
 void AddWait(const std::vector<BatchSpan>& batches, int64_t from, int64_t to,
              PartTimes* parts) {
   auto batch = std::lower_bound(
@@ -93,7 +93,7 @@ void AddWait(const std::vector<BatchSpan>& batches, int64_t from, int64_t to,
     AddBatch(*batch, std::max(at, batch->start_ns), to, parts);
     at = std::max(at, std::min(batch->end_ns, to));
   }
-  // Nothing is left to wait for but the thread's waking up.
+  // All buckets are done; the thread only has to wake up.
   AddGap(at, to, at, parts);
 }
 
@@ -117,7 +117,7 @@ void FindParts(const RankSpans& rank, const std::vector<Interval>& running,
   At(parts, StepPart::kDataPlane) += alone_ns;
   hidden_ns -= alone_ns;
   step->hidden_ns = std::max<int64_t>(hidden_ns, 0);
-  // A wait within an evaluation is the evaluation's.
+  // A wait within an evaluation counts as evaluation.
   int64_t rest_ns = end_ns - start_ns - TotalNs(parts);
   const auto take = [&](const std::vector<Interval>& spans, StepPart part) {
     const int64_t taken_ns =
@@ -144,13 +144,13 @@ bool IsProfilersCommunication(absl::string_view name) {
          absl::StartsWith(name, "nccl:") || absl::StartsWith(name, "ccl:");
 }
 
-// Operators run within it, none of the collectives does.
+// Operators run within such an event, collectives do not.
 bool IsProfilersOperator(absl::string_view name) {
   return absl::StartsWith(name, "aten::") ||
          absl::StartsWith(name, "autograd::engine::");
 }
 
-// Sorts slices into what each process's application did.
+// Sorts slices by the activity of each process's application.
 class SpanCollector {
  public:
   explicit SpanCollector(const Trace& trace) : trace_(trace) {}
@@ -204,7 +204,7 @@ class SpanCollector {
   bool from_profiler_ = false;
 };
 
-// From the first to the last step of each rank.
+// The time from the first to the last step of each rank.
 std::map<int64_t, Interval> WindowsOf(const std::vector<RankStep>& steps) {
   std::map<int64_t, Interval> windows;
   for (const RankStep& step : steps) {
@@ -240,7 +240,7 @@ void CountBatches(const std::vector<RankStep>& steady, StepAnalysis* analysis) {
   analysis->bytes_per_step /= static_cast<double>(steps);
 }
 
-// Of each rank's spans of batches, sorted.
+// Collects the spans of the buckets of each rank, sorted.
 void ShareBatches(const std::vector<Batch>& batches,
                   std::map<int64_t, RankSpans>* ranks) {
   for (const Batch& batch : batches) {
@@ -406,7 +406,7 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
     int64_t until_ns = std::numeric_limits<int64_t>::min();
     for (RankStep& step : rank.steps) {
       const int64_t end_ns = step.end_ns();
-      // In a damaged file steps may overlap; their sums would make no sense.
+      // In a damaged file, steps may overlap; their sums would be wrong.
       if (step.start_ns < until_ns) continue;
       until_ns = end_ns;
       step.parts = {};

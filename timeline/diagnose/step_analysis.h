@@ -1,6 +1,7 @@
-// Where the time of training steps went: parts that add up, the batches that
-// ran in them, and what the threads got of the CPUs. Of hvdlite's traces,
-// PyTorch profiler's with ProfilerStep, and, as one step, any other's.
+// Finds where the time of training steps went: parts that add up, the buckets
+// that ran in the steps, and the CPU time of the threads. Reads traces of
+// hvdlite and of PyTorch's profiler (with ProfilerStep). Any other trace counts
+// as one step.
 #pragma once
 
 #include <array>
@@ -19,16 +20,16 @@
 
 namespace hvdlite::timeline {
 
-// A moment of a step belongs to one of these. Those from kWaitForRanks on are
-// exposed communication: the application waits for it and does nothing else.
+// Each moment of a step belongs to one part. The parts from kWaitForRanks on
+// are exposed communication: the application only waits for it.
 enum class StepPart {
-  kComputing,        // all that is none of the others
-  kInput,            // loading a batch (LOAD_BATCH)
+  kComputing,        // everything that is in no other part
+  kInput,            // loading a mini-batch (LOAD_BATCH)
   kOther,            // evaluation and commits
   kWaitForRanks,     // for a rank that has not submitted its gradient yet
-  kWaitForProgress,  // all have, but the batch has not begun
-  kDataPlane,        // gradients are being reduced; of a profile: collectives
-                     // go on, and no operator
+  kWaitForProgress,  // all have, but the bucket has not started
+  kDataPlane,        // gradients are being reduced; in a profile: collectives
+                     // run, and no operator
   kCopies,           // into and out of the fusion buffer
 };
 inline constexpr size_t kStepParts = 7;
@@ -46,14 +47,14 @@ int64_t ExposedNs(const PartTimes& times);
 
 // A step of one rank. Its parts add up to its duration.
 struct RankStep {
-  int64_t rank = 0;    // of a profile that does not tell it: the process
+  int64_t rank = 0;    // the process, in a profile without the rank
   int64_t number = 0;  // from 1, the same on all ranks
   int64_t start_ns = 0;
   PartTimes parts = {};
-  int64_t hidden_ns = 0;  // batches ran while the application computed
-  int64_t count = 1;      // steps that it stands for, as their sum
-  int64_t work = -1;      // see StepCost; -1: not known
-  int64_t cpu_ns = -1;    // that computing took; -1: not known
+  int64_t hidden_ns = 0;  // buckets ran while the application computed
+  int64_t count = 1;      // number of steps whose sum this is
+  int64_t work = -1;      // see StepCost; -1: unknown
+  int64_t cpu_ns = -1;    // CPU time of computing; -1: unknown
 
   int64_t duration_ns() const { return TotalNs(parts); }
   int64_t end_ns() const { return start_ns + duration_ns(); }
@@ -62,44 +63,44 @@ struct RankStep {
 enum class StepSource {
   kRecorded,  // by DistributedOptimizer::step()
   kProfiler,  // ProfilerStep of PyTorch's profiler
-  kWhole,     // not recorded: the whole trace is taken for one step
+  kWhole,     // not recorded: the whole trace counts as one step
 };
 
 struct StepAnalysis {
   StepSource source = StepSource::kWhole;
-  // Whether the application's waits are recorded: else exposed parts are 0.
+  // Whether the application's waits are recorded. If not, exposed parts are 0.
   bool knows_waits = false;
   std::vector<RankStep> steps;  // by number, then by rank
   std::vector<Batch> batches;   // by start on the lowest rank
-  // Of the steady steps, per step, on the lowest rank.
+  // Means over the steady steps on the lowest rank.
   double batches_per_step = 0;
   double bytes_per_step = 0;
   std::map<int64_t, ResourceUse> resources;  // by rank
 
-  // Steps to judge a training by: all but the first of the training, which
-  // pays for the start, where others are left.
+  // The steps without the first one of the training, which includes the start.
+  // Returns the first step if there are no others.
   std::vector<RankStep> SteadySteps() const;
 };
 
 StepAnalysis AnalyzeSteps(const Trace& trace);
 
-// The first step of a training, which pays for the start.
+// The first step of a training, which includes the start.
 struct StartUp {
   int64_t start_ns = 0;  // on the first rank
-  int64_t end_ns = 0;    // on the last
-  double step_ns = 0;    // what a later one takes, mean
-  double share = 0;      // of the run's time, beyond such a step
+  int64_t end_ns = 0;    // on the last rank
+  double step_ns = 0;    // mean time of a later step
+  double share = 0;      // extra time of the first step: a part of the run
 };
 
-// nullopt: the training's first step is not in `analysis`.
+// Returns nullopt if the training's first step is not in `analysis`.
 std::optional<StartUp> FindStartUp(const StepAnalysis& analysis);
 
-// `steps`, which are ordered by number, in groups of one number: a step on all
-// its ranks. They point into `steps`.
+// Groups `steps`, which must be ordered by number: a group is one step on all
+// its ranks. The groups point into `steps`.
 std::vector<absl::Span<const RankStep>> ByNumber(
     absl::Span<const RankStep> steps);
 
-// Sums of parts over `steps`, of each rank.
+// Sums of the parts over `steps`, by rank.
 std::map<int64_t, PartTimes> PartsByRank(const std::vector<RankStep>& steps);
 PartTimes SumOfParts(const std::vector<RankStep>& steps);
 

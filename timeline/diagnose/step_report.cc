@@ -121,14 +121,15 @@ std::function<void(const StepReport&)> StepReportPipe(
       environment.get(base::kStepReportVariable);
   int descriptor = -1;
   struct stat status = {};
-  // Not some other file, in a process that has only inherited the variable.
+  // A process may have inherited the variable without the pipe: the descriptor
+  // is then closed or another file.
   if (!text.has_value() || !absl::SimpleAtoi(*text, &descriptor) ||
       fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode)) {
     return nullptr;
   }
   return [descriptor](const StepReport& report) {
     const std::string line = EncodeStepReport(report) + "\n";
-    // In one piece or not at all.
+    // A longer line might not be written as a whole.
     if (line.size() > PIPE_BUF) return;
     (void)!write(descriptor, line.data(), line.size());
   };
@@ -136,7 +137,7 @@ std::function<void(const StepReport&)> StepReportPipe(
 
 std::optional<std::string> StepReports::Add(StepReport report) {
   std::optional<std::string> line;
-  // A rank that tells again does not wait for one that has stopped telling.
+  // If a rank reports again, some other rank has stopped: do not wait for it.
   if (latest_.contains(report.rank)) {
     line = Line();
     latest_.clear();
@@ -177,14 +178,15 @@ std::string StepReports::Line() const {
       last_step, static_cast<double>(steps) / training_ns * 1e9, exposed * 100);
   if (other / total >= 0.01) {
     absl::StrAppendFormat(
-        &line, " (evaluation and commits, %.1f %% of the time, left out)",
+        &line, " (without evaluation and commits: %.1f %% of the time)",
         other / total * 100);
   }
   const double for_ranks =
       static_cast<double>(At(sums, StepPart::kWaitForRanks)) / training_ns;
   if (latest_.size() > 1 && for_ranks >= 0.01) {
     absl::StrAppendFormat(&line,
-                          ", %.1f %% waits for ranks; slowest: rank %d (%s)",
+                          ", %.1f %% is waiting for ranks; slowest: rank %d "
+                          "(%s)",
                           for_ranks * 100, slowest->rank, slowest->host);
   }
   return line;
@@ -218,7 +220,7 @@ StepAnalysis StepReports::Analysis() const {
                            .work = report.work,
                            .cpu_ns = report.cpu_ns};
     analysis.steps.push_back(step);
-    // Later intervals count for more than the first, which has the start.
+    // The first interval includes the start: it counts only if it is alone.
     if (report.interval == 1 && reports_.back().interval > 1) continue;
     if (report.rank == reports_.front().rank) {
       steps += static_cast<double>(report.steps);

@@ -1,5 +1,5 @@
-// What a rank tells of its steps while it runs, without a trace: sums of what
-// step_analysis.h finds in each interval.
+// Reports about a rank's steps while it runs, without a trace: sums of the
+// results of step_analysis.h over each interval.
 #pragma once
 
 #include <cstdint>
@@ -23,48 +23,49 @@ struct StepReport {
   int64_t rank = 0;
   int64_t size = 1;
   std::string host;
-  int64_t interval = 0;  // from 1, at about the same time on all ranks
+  int64_t interval = 0;  // from 1; starts at about the same time on all ranks
   int64_t first_step = 0;
   int64_t steps = 0;
   int64_t start_ns = 0;
   PartTimes parts = {};  // sums
   int64_t hidden_ns = 0;
-  int64_t work = 0;    // sum; -1: not known of some step
+  int64_t work = 0;    // sum; -1: unknown for some step
   int64_t cpu_ns = 0;  // the same
-  double batches = 0;  // of all steps
+  double batches = 0;  // in all steps
   double bytes = 0;
   ResourceUse use;
-  std::vector<TraceArg> facts = {};  // of the rank, such as cpus
+  std::vector<TraceArg> facts = {};  // about the rank, such as cpus
 };
 
-// A line of JSON without its end; and what it told. nullopt: it is none.
+// A report as a line of JSON without a newline, and back. nullopt: the line is
+// not a report.
 std::string EncodeStepReport(const StepReport& report);
 std::optional<StepReport> DecodeStepReport(absl::string_view line);
 
-// For who runs the rank: a pipe, named to the rank's process by
-// base::kStepReportVariable, into which the rank, which inherits its end for
-// writing, puts a line per interval; reading and writing never block. Errors:
-// ResourceExhausted.
+// For the process that starts the rank: a pipe, into which the rank writes a
+// line per interval. The rank inherits the write end;
+// base::kStepReportVariable names its descriptor. Reading and writing never
+// block. Errors: ResourceExhausted.
 struct StepReportEnds {
   base::Descriptor read;
   base::Descriptor write;
 };
 absl::StatusOr<StepReportEnds> MakeStepReportPipe();
 
-// For the rank: writes into that pipe; empty where there is none. What does not
-// fit is lost.
+// For the rank: returns a function that writes into that pipe; null if there is
+// no pipe. Lines that do not fit are lost.
 std::function<void(const StepReport&)> StepReportPipe(
     const base::Environment& environment);
 
-// What all ranks have told so far, to be judged as a trace is: an interval's
-// steps stand as one.
+// The reports of all ranks so far. They are analyzed like a trace; the steps of
+// an interval count as one step.
 class StepReports {
  public:
-  // A line for people, when all ranks have told since the last: "step 120:
-  // 3.2 steps/s, ...".
+  // Returns a line for people if all ranks have reported since the last line:
+  // "step 120: 3.20 steps/s, ...".
   std::optional<std::string> Add(StepReport report);
 
-  // Ranks, hosts, and facts; no events.
+  // A trace with ranks, hosts and facts, and without events.
   Trace Ranks() const;
   StepAnalysis Analysis() const;
 

@@ -16,10 +16,10 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Events that wait for their step to end; more are told of early.
+// Limit of queued events; more are dropped.
 constexpr size_t kMostEvents = 65536;
 
-// Of a sum of which one part is not known nothing is.
+// If one part of a sum is unknown (-1), the sum is unknown.
 void AddKnown(int64_t part, int64_t* sum) {
   *sum = part < 0 || *sum < 0 ? -1 : *sum + part;
 }
@@ -93,7 +93,7 @@ class ReporterThread final : public StepReporter {
  private:
   void Run() {
     pthread_setname_np(pthread_self(), "hvdlite-report");
-    // Who reads may be gone.
+    // The reader of the pipe may have ended.
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -138,7 +138,7 @@ class ReporterThread final : public StepReporter {
     if (!events.empty()) Take(std::move(events));
   }
 
-  // For want of memory.
+  // Called if there is no memory.
   void DropEvents() {
     base::MutexLock lock(&mutex_);
     dropped_events_ += static_cast<int64_t>(events_.size());
@@ -146,7 +146,7 @@ class ReporterThread final : public StepReporter {
     whole_events_ = 0;
   }
 
-  // Adds what the events, whose steps are over, say to what is told next.
+  // Adds the events of finished steps to the next report.
   void Take(std::vector<TraceEvent> events) {
     if (options_.sample) {
       const int64_t end_ns = events.back().start_ns + events.back().duration_ns;
@@ -195,7 +195,7 @@ class ReporterThread final : public StepReporter {
   mutable base::Mutex mutex_;
   base::CondVar wake_;
   std::vector<TraceEvent> events_ ABSL_GUARDED_BY(mutex_);
-  // So many of them belong to steps that are over.
+  // Number of events that belong to finished steps.
   size_t whole_events_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t dropped_events_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<TraceRecorder> next_ ABSL_GUARDED_BY(mutex_);
@@ -203,7 +203,7 @@ class ReporterThread final : public StepReporter {
   int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t step_start_ns_ ABSL_GUARDED_BY(mutex_);
 
-  // The thread's own.
+  // Used by the thread only.
   int64_t interval_ = 1;
   StepReport next_report_;
   std::vector<TraceEvent> last_sample_;

@@ -1,4 +1,4 @@
-// A recorder that tells of the steps of its rank while they run.
+// A recorder that reports about the steps of its rank while they run.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace hvdlite::timeline {
 
-// Keeps events until their step is over, and tells sums.
+// Keeps events until their step has ended, and reports sums.
 class StepReporter : public TraceRecorder {
  public:
   struct Options {
@@ -24,17 +24,17 @@ class StepReporter : public TraceRecorder {
     std::string host;
     std::vector<TraceArg> facts = {};
     absl::Duration interval = absl::Seconds(5);
-    // As TraceRecorder::Options::sample.
+    // Like TraceRecorder::Options::sample.
     std::function<std::vector<TraceEvent>()> sample = {};
-    // Called by the reporter's thread, at the end of an interval in which steps
-    // ended; the last time by Close().
+    // Called by the reporter's thread at the end of each interval in which
+    // steps ended; for the last time during Close().
     std::function<void(const StepReport&)> tell;
   };
 
   static std::unique_ptr<StepReporter> Start(Options options,
                                              const base::Clock& clock);
 
-  // All events go to `recorder`, too; null: no longer.
+  // Forwards all events to `recorder`, too; null: stops that.
   virtual void PassOnTo(std::shared_ptr<TraceRecorder> recorder) = 0;
 };
 

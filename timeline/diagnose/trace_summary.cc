@@ -18,8 +18,8 @@ namespace {
 
 using Limits = std::numeric_limits<int64_t>;
 
-// Sum and difference of times, which a trace may have of any size; where they
-// do not fit, the limit that they are beyond.
+// Sum and difference of times. A trace may have times of any size; results that
+// do not fit become the smallest or largest int64_t.
 int64_t SumOfNs(int64_t a_ns, int64_t b_ns) {
   int64_t sum_ns = 0;
   if (!__builtin_add_overflow(a_ns, b_ns, &sum_ns)) return sum_ns;
@@ -35,7 +35,7 @@ int64_t EndNs(const TraceSlice& slice) {
   return SumOfNs(slice.start_ns, slice.duration_ns);
 }
 
-// Indices of each lane's, in file order.
+// Indices of the slices of each track, in file order.
 std::vector<std::vector<size_t>> SlicesByLane(
     const std::vector<TraceSlice>& slices) {
   absl::flat_hash_map<std::pair<int64_t, int64_t>, size_t> lane_indices;
@@ -55,7 +55,7 @@ bool IsLeftOut(const Trace& trace, const TraceSlice& slice) {
   return slice.tid == kChunkLane && trace.processes.at(slice.pid).is_rank;
 }
 
-// Sums over some slices, by index of their name.
+// Sums over slices, by the index of their name.
 class NameSums {
  public:
   explicit NameSums(const Trace& trace)
@@ -156,7 +156,7 @@ std::vector<int64_t> SelfTimesNs(const Trace& trace) {
   std::vector<int64_t> self_ns(slices.size());
   std::vector<size_t> open;  // each contains the next
   for (std::vector<size_t>& lane : SlicesByLane(slices)) {
-    // Parents before their children.
+    // Parents come before their children.
     const auto comes_before = [&slices](size_t a, size_t b) {
       if (slices[a].start_ns != slices[b].start_ns) {
         return slices[a].start_ns < slices[b].start_ns;

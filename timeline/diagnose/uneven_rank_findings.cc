@@ -1,4 +1,4 @@
-// Ranks take turns in being late: what makes their steps unequal?
+// Findings about ranks that are late in turns: why are their steps unequal?
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -18,11 +18,12 @@
 namespace hvdlite::timeline {
 namespace {
 
-// What the slowest rank of a step has more than the fastest: sums over steps.
+// How much more the slowest rank of a step has than the fastest. The values are
+// sums over steps.
 struct Differences {
   double steps = 0;
   double time_ns = 0;   // input and computing
-  double input_ns = 0;  // of it
+  double input_ns = 0;  // included in time_ns
   double work = 0;
   double cpu_ns = 0;  // of computing
   bool knows_work = true;
@@ -101,44 +102,46 @@ void Examiner::AddTurns(double share, int64_t often_last) {
     return ns / differences.time_ns;
   };
   const std::string who =
-      often_last < 0
-          ? "Ranks take turns in being late: "
-          : absl::StrCat("Ranks are late in turns, rank ", often_last,
-                         " most often: ");
+      often_last < 0 ? "Ranks are late in turns because "
+                     : absl::StrCat("Ranks are late in turns (rank ",
+                                    often_last, " most often) because ");
   std::vector<std::string> blames;
   for (const auto& [rank, blame] : blame_) {
     if (blames.size() < 8) {
       blames.push_back(absl::StrCat("rank ", rank, " ", Percent(blame)));
     }
   }
-  Finding finding = {
-      .cause = "late-in-turns",
-      .title = "",
-      .evidence = {absl::StrCat("of the waits for ranks, last was: ",
-                                absl::StrJoin(blames, ", "))},
-      .remedy = "",
-      .share = share};
+  Finding finding = {.cause = "late-in-turns",
+                     .title = "",
+                     .evidence = {absl::StrCat(
+                         "waiting for ranks, by the rank that was late: ",
+                         absl::StrJoin(blames, ", "))},
+                     .remedy = "",
+                     .share = share};
   // Sums over many steps do not show in which of them a rank was late.
   if (!knows_steps) {
     finding.title = absl::StrCat(
-        who, "the work of their batches differs, or the speed of their cores");
+        who,
+        "the work of their mini-batches or the speed of their cores "
+        "differs");
     finding.remedy =
-        "find out which: timeline_viewer why, of a timeline of some steps "
-        "(HVDLITE_TIMELINE=trace.json HVDLITE_TIMELINE_STEPS=100-150)";
+        "find out which: record some steps (HVDLITE_TIMELINE=trace.json "
+        "HVDLITE_TIMELINE_STEPS=100-150) and run timeline_viewer why "
+        "trace.json";
     Add(std::move(finding));
     return;
   }
   finding.evidence.insert(
       finding.evidence.begin(),
-      absl::StrCat("within a step, the slowest rank computes ",
+      absl::StrCat("for input and computing, the slowest rank of a step needs ",
                    Duration(differences.time_ns / differences.steps),
-                   " longer than the fastest"));
+                   " more than the fastest"));
   if (of_difference(differences.input_ns) >= kExplains) {
     finding.cause = "slow-input";
-    finding.title = absl::StrCat(who, "loading their input takes unequally long");
-    finding.evidence.push_back(
-        absl::StrCat("loading is ", Percent(of_difference(differences.input_ns)),
-                     " of that difference"));
+    finding.title = absl::StrCat(who, "the time to load their input differs");
+    finding.evidence.push_back(absl::StrCat(
+        "loading is ", Percent(of_difference(differences.input_ns)),
+        " of this difference"));
     finding.remedy = kLoadAhead;
     Add(std::move(finding));
     return;
@@ -148,11 +151,11 @@ void Examiner::AddTurns(double share, int64_t often_last) {
   if (knows_work) {
     const double explained = of_difference(differences.work * *work_ns);
     finding.evidence.push_back(absl::StrCat(
-        "unequal work of their batches explains ",
-        Percent(std::clamp(explained, 0.0, 1.0)), " of that difference"));
+        "unequal work of the mini-batches explains ",
+        Percent(std::clamp(explained, 0.0, 1.0)), " of this difference"));
     if (explained >= kExplains) {
       finding.cause = "uneven-data";
-      finding.title = absl::StrCat(who, "their batches differ in work");
+      finding.title = absl::StrCat(who, "their mini-batches differ in work");
       finding.remedy = kEqualWork;
       Add(std::move(finding));
       return;
@@ -161,7 +164,7 @@ void Examiner::AddTurns(double share, int64_t often_last) {
   const double cpu = of_difference(differences.cpu_ns);
   if (differences.knows_cpu) {
     finding.evidence.push_back(
-        absl::StrCat("the CPU time of their main threads explains ",
+        absl::StrCat("the CPU time of the main threads explains ",
                      Percent(std::clamp(cpu, 0.0, 1.0)), " of it"));
   }
   if (differences.knows_cpu && cpu < kExplains) {
@@ -171,31 +174,32 @@ void Examiner::AddTurns(double share, int64_t often_last) {
   }
   if (differences.knows_cpu && knows_work) {
     finding.cause = "uneven-cores";
-    finding.title = absl::StrCat(
-        who, "their cores need unequal time for the same work");
+    finding.title =
+        absl::StrCat(who, "their cores need different times for the same work");
     const std::string ranking = RankingOfCores();
     if (!ranking.empty()) {
       finding.evidence.push_back(absl::StrCat(
-          "CPU time for the same work, the middle rank's is 1: ", ranking));
+          "CPU time for the same work, median rank = 1: ", ranking));
     }
     finding.remedy =
-        "one rank a physical core, so that none shares it with another thread "
-        "(hvdliterun binds so), and fewer ranks if they compete for memory; "
-        "no other jobs on these hosts; frequencies: hvdlite_doctor. A virtual "
-        "machine's cores may belong to others, too: ask for whole ones";
+        "bind each rank to a physical core of its own (hvdliterun does this); "
+        "use fewer ranks if they compete for memory; run no other jobs on "
+        "these hosts; check frequencies with hvdlite_doctor. A virtual machine "
+        "may share its cores with others: request dedicated cores";
   } else {
     finding.title = absl::StrCat(
-        who,
-        knows_work ? "the speed of their cores differs, or others use them"
-                   : "the work of their batches differs, or the speed of their "
-                     "cores");
+        who, knows_work
+                 ? "the speed of their cores differs, or other programs use "
+                   "the cores"
+                 : "the work of their mini-batches or the speed of their "
+                   "cores differs");
     finding.remedy =
         knows_work
-            ? "hvdlite_doctor on each host (frequency, binding, other jobs)"
+            ? "run hvdlite_doctor on each host (frequency, binding, other jobs)"
             : "find out which: call hvdlite::add_step_work(batch.numel()) in "
-              "each step and look again. Where all batches are equal it is "
-              "the cores: hvdlite_doctor on each host; else give ranks "
-              "batches of equal work";
+              "each step and record again. If the work differs, give all ranks "
+              "mini-batches of equal work; otherwise run hvdlite_doctor on "
+              "each host";
   }
   Add(std::move(finding));
 }
@@ -209,28 +213,28 @@ void Examiner::AddLostCores(double difference_ns, const std::string& who,
                             return means.use.seconds;
                           }) > 0;
   if (is_sampled && delay_ns >= kExplains * difference_ns) {
-    // That has been reported.
+    // AddStarvation() has reported it.
     if (Has("starved-threads")) return;
     finding.cause = "starved-threads";
     finding.title = absl::StrCat(who, "their threads wait for a core");
-    finding.evidence.push_back(absl::StrCat(
-        "the main threads could run and had no core for ", Duration(delay_ns),
-        " a step, all ranks together"));
+    finding.evidence.push_back(
+        absl::StrCat("the main threads waited for a core for ",
+                     Duration(delay_ns), " per step, summed over all ranks"));
     finding.remedy =
-        "other programs run on their cores: look with top, then "
-        "hvdlite_doctor; bind ranks with hvdliterun, and ask the queue for "
-        "whole nodes";
+        "other programs run on these cores: find them with top, then run "
+        "hvdlite_doctor; bind ranks with hvdliterun, and request whole nodes "
+        "from the batch system";
   } else {
     finding.title =
         absl::StrCat(who, "their main threads do not compute all the time");
     finding.evidence.push_back(
         is_sampled
-            ? "they had their cores: they sleep, or wait for something else"
-            : "whether they had a core is not known");
+            ? "they do not lack a core: they sleep or wait for something else"
+            : "this trace does not show whether they lacked a core");
     finding.remedy =
-        "see what they wait for (locks, files, other threads): kill -USR2 a "
-        "rank's process prints its stacks; mark suspects with "
-        "hvdlite::TraceSpan. top shows whether other programs run";
+        "find out what they wait for (locks, files, other threads): `kill "
+        "-USR2 PID` prints the stacks of a rank; mark suspected code with "
+        "hvdlite::TraceSpan; look for other programs with top";
   }
   Add(std::move(finding));
 }

@@ -13,10 +13,10 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Values within values; more are damage.
+// Limit of nested values; deeper nesting is damage.
 constexpr int kMostDepth = 1024;
 
-// Characters of a text that stand for themselves.
+// Whether `c` stands for itself in a string.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> plain = {};
   for (size_t c = 0x20; c < 0x7f; ++c) plain[c] = c != '"' && c != '\\';

@@ -1,4 +1,4 @@
-// Walks over the JSON of a trace, and reads its events.
+// Reads the JSON text of a trace, event by event.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace hvdlite::timeline {
 
-// Times beyond this (95 years) are no times; sums of two still fit.
+// Larger times (95 years) are invalid; the sum of two still fits.
 inline constexpr int64_t kLatestTimeUs = 3'000'000'000'000'000;
 
-// What returns a bool is false where the text is none of what is asked for:
-// position() is then the first byte that cannot be, or the text's size, if it
-// ends too early. Blanks before what is asked for are skipped.
+// Functions that return a bool skip blanks first. They return false if the text
+// does not hold what they read: position() is then the first wrong byte, or the
+// text's size if the text ends too early.
 class EventScanner {
  public:
   explicit EventScanner(absl::string_view text)
@@ -28,26 +28,26 @@ class EventScanner {
   void MoveTo(size_t position) { at_ = begin_ + position; }
   bool at_end() const { return at_ == end_; }
 
-  // The next byte that is no blank; '\0' at the end.
+  // The next byte that is not a blank; '\0' at the end.
   char Next();
-  bool Take(char c);  // takes `c` alone
+  bool Take(char c);
 
-  // An object. What `event` points to lives until the next. Fields of other
-  // types than Chrome's format asks for are taken for missing.
+  // Reads an object. What `event` points to is valid until the next event.
+  // Fields whose types differ from Chrome's format count as missing.
   bool Event(ParsedEvent* event);
 
-  // Any value, whatever it says.
+  // Skips any value.
   bool Skip() {
     decoded_.clear();
     return Skip(/*depth=*/0);
   }
 
-  // A text.
+  // Reads a string.
   bool Text(absl::string_view* text);
 
  private:
   struct Number {
-    absl::string_view digits;  // all of it
+    absl::string_view digits;  // with sign, fraction and exponent
     int64_t integer = 0;
     bool is_integer = true;
   };
@@ -58,10 +58,10 @@ class EventScanner {
   bool Literal(absl::string_view literal);
   size_t Digits();
   bool TakeNumber(Number* number);
-  // False: it is another value, and is still to be skipped.
+  // If false, the next value is not a number, and the caller must skip it.
   bool StartsNumber();
 
-  // What is left of a text that is more than plain ASCII.
+  // Decodes a string from the first character that is not plain ASCII on.
   bool Decode(const char* first, absl::string_view* text);
   bool Escape(std::string* decoded);
   bool Hexadecimal(uint32_t* number);
@@ -76,12 +76,12 @@ class EventScanner {
   const char* const begin_;
   const char* at_;
   const char* const end_;
-  std::deque<std::string> decoded_;  // texts since it or Skip() began
-  std::map<std::string, int64_t> text_numbers_;  // of texts for numbers
+  std::deque<std::string> decoded_;              // strings of the current event
+  std::map<std::string, int64_t> text_numbers_;  // strings used as pid or tid
 };
 
-// The time that `number`, a JSON number in microseconds, tells, rounded to ns;
-// nullopt if it is beyond kLatestTimeUs.
+// Converts `number`, a JSON number in microseconds, to ns (rounded); nullopt if
+// it is beyond kLatestTimeUs.
 std::optional<int64_t> TimeOf(absl::string_view number);
 
 }  // namespace hvdlite::timeline

@@ -1,5 +1,4 @@
-// Begins and ends of slices (Chrome's phases B and E), and which belong
-// together.
+// Pairs the begins and ends of slices (Chrome's phases B and E).
 #pragma once
 
 #include <cstddef>
@@ -21,8 +20,8 @@ struct PairedEdges {
   std::vector<SliceEdge> unbegun;                      // without a begin
 };
 
-// Of the edges of one lane, in file order: an end belongs to the begin that is
-// open then and was the last to begin.
+// Pairs the edges of one track, given in file order. An end belongs to the
+// latest begin that is still open.
 PairedEdges PairEdges(std::vector<SliceEdge> edges);
 
 }  // namespace hvdlite::timeline

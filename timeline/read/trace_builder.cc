@@ -10,19 +10,19 @@
 namespace hvdlite::timeline {
 namespace {
 
-// The duration of a begin whose end was not found.
+// The duration of a begin without an end.
 constexpr int64_t kUnfinished = -1;
 
-// Clocks that differ by more (31 years) are a damaged file.
+// Clocks cannot differ by more (31 years): the file is damaged.
 constexpr int64_t kLargestClockOffsetNs = 1'000'000'000'000'000'000;
 
-// So that a thousand times it fits, and more: in microseconds 31 years.
+// 31 years in microseconds: a thousand times as much still fits.
 int64_t InRange(int64_t number) {
   constexpr int64_t kMost = 1'000'000'000'000'000;
   return std::clamp(number, -kMost, kMost);
 }
 
-// Where the arg `key` is kept; null: it is not.
+// The field that keeps the arg `key`; null if there is none.
 int64_t* FieldOf(absl::string_view key, SliceDetails* details) {
   if (key == "batch") return &details->batch;
   if (key == "tensors") return &details->tensors;
@@ -36,7 +36,7 @@ int64_t* FieldOf(absl::string_view key, SliceDetails* details) {
   return nullptr;
 }
 
-// More is a damaged file.
+// A file with more is damaged.
 constexpr int64_t kMostDroppedEvents = 1'000'000'000'000;
 
 std::vector<TraceArg> ArgsOf(const ParsedEvent& event) {
@@ -57,7 +57,7 @@ std::vector<TraceArg> ArgsOf(const ParsedEvent& event) {
 }  // namespace
 
 void TraceBuilder::StartFile(const std::string& path, size_t bytes) {
-  // Most events are longer. What is not used is not touched, and takes none.
+  // Most events are longer. Reserved memory that is not used costs nothing.
   constexpr size_t kBytesOfEvent = 100;
   const size_t events = trace_.slices.size() + bytes / kBytesOfEvent;
   if (events > 2 * trace_.slices.capacity()) {
@@ -106,7 +106,7 @@ void TraceBuilder::Add(const ParsedEvent& event) {
     case 'C':
       AddCounter(event);
       break;
-    default:  // instants, flows: nothing that takes time
+    default:  // instants and flows take no time
       break;
   }
 }
@@ -126,9 +126,9 @@ void TraceBuilder::FinishFile() {
   std::erase_if(clock_offsets_ns_,
                 [](const auto& offset) { return offset.second == 0; });
   if (!clock_offsets_ns_.empty()) ShiftToRank0();
-  Warn(malformed_events_, "without phase, time or a valid duration left out");
-  Warn(unfinished_events_, "begun but not ended left out");
-  Warn(unbegun_events_, "ended but not begun left out");
+  Warn(malformed_events_, "left out: without phase, time or a valid duration");
+  Warn(unfinished_events_, "left out: begin without an end");
+  Warn(unbegun_events_, "left out: end without a begin");
 }
 
 void TraceBuilder::ShiftToRank0() {

@@ -1,4 +1,4 @@
-// Puts a Trace together from events, of files or not.
+// Builds a Trace from events, which may come from files.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@
 
 namespace hvdlite::timeline {
 
-// Use: for each file StartFile(), Add() for its events, FinishFile(); then
-// Take(). Not thread-safe.
+// Call StartFile(), Add() for each event, and FinishFile() for each file; then
+// call Take(). Not thread-safe.
 class TraceBuilder {
  public:
-  // `bytes`: of the file, to make room for its events; 0: not known.
+  // `bytes`: size of the file, to reserve memory for its events; 0: unknown.
   void StartFile(const std::string& path, size_t bytes);
 
   void Add(const ParsedEvent& event);
 
-  // Pairs begins with ends by a stack per (pid, tid), in order of time, and
-  // shifts slices to rank 0's clock. What did not fit becomes warnings.
+  // Pairs begins with ends by a stack per (pid, tid), in order of time. Shifts
+  // slices to rank 0's clock. Events without a match become warnings.
   void FinishFile();
 
   void AddWarning(std::string warning);
@@ -35,17 +35,18 @@ class TraceBuilder {
     trace_.profiled = profiled;
   }
 
-  // The trace; the builder is then empty.
+  // Returns the trace and leaves the builder empty.
   Trace Take();
 
  private:
   size_t NameIndex(absl::string_view name);
-  // The process is then known.
+  // Adds the process if it is not known yet.
   void AddProcess(int64_t pid);
   void AddMetadata(const ParsedEvent& event);
   void AddSlice(const ParsedEvent& event, int64_t duration_ns);
   void AddCounter(const ParsedEvent& event);
-  // Index in the trace's details of what `event` says in its args, or -1.
+  // Adds the args of `event` to the trace's details and returns their index;
+  // -1 if there are none.
   int32_t AddDetails(const ParsedEvent& event);
   void PairAllEdges();
   void ShiftToRank0();
@@ -53,9 +54,9 @@ class TraceBuilder {
 
   Trace trace_;
   absl::flat_hash_map<std::string, size_t> name_indices_;
-  std::optional<int64_t> last_pid_;  // that AddProcess() was called with
+  std::optional<int64_t> last_pid_;  // argument of the last AddProcess()
 
-  // Of the file being read.
+  // About the file being read.
   std::string file_;
   size_t first_slice_ = 0;
   size_t first_counter_ = 0;
@@ -67,7 +68,7 @@ class TraceBuilder {
   int64_t unbegun_events_ = 0;     // end without begin
 };
 
-// The trace of `events` of one rank, as if they had been written and read.
+// Returns the trace of one rank's `events`, as if written to a file and read.
 Trace TraceOf(int64_t rank, const std::vector<TraceArg>& facts,
               const std::vector<TraceEvent>& events);
 

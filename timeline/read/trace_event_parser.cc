@@ -10,8 +10,8 @@ namespace {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-// Whether the '{' at `at` begins an event: it is the first of its line (commas
-// and blanks apart), or follows a '}' and a comma.
+// Whether the '{' at `at` begins an event: it is first in its line (except
+// commas and blanks), or follows a '}' and a comma.
 bool BeginsEvent(absl::string_view text, size_t at) {
   bool comma = false;
   while (at > 0) {
@@ -27,8 +27,8 @@ bool BeginsEvent(absl::string_view text, size_t at) {
   return false;
 }
 
-// First byte at or after `from` that begins an event; the text's size: there is
-// none.
+// The first byte at or after `from` that begins an event; the text's size if
+// there is none.
 size_t FindEventStart(absl::string_view text, size_t from) {
   while (true) {
     from = text.find('{', from);
@@ -54,9 +54,10 @@ class Parser {
   }
 
  private:
-  // What returns a bool: whether to read on; it is then in the array of events.
+  // Functions that return a bool return whether to continue reading, in the
+  // array of events.
 
-  // Up to where events begin.
+  // Reads up to the first event.
   bool ReadHead() {
     if (absl::StartsWith(text_, "\xef\xbb\xbf")) scanner_.MoveTo(3);
     if (scanner_.Take('{')) {
@@ -79,7 +80,7 @@ class Parser {
     return true;
   }
 
-  // An event, or what else stands in the array, with the comma behind it.
+  // Reads an event, or another element of the array, and the comma after it.
   bool ReadValue() {
     const char next = scanner_.Next();
     if (scanner_.at_end()) return false;
@@ -98,7 +99,7 @@ class Parser {
     return GoOnAfterDamage("between its events");
   }
 
-  // From the ']' on.
+  // Reads from the ']' on.
   bool ReadTail() {
     const size_t tail = scanner_.position();
     scanner_.Take(']');
@@ -114,8 +115,8 @@ class Parser {
     return Close(tail);
   }
 
-  // The text is JSON up to the scanner's position. Zeros may follow, as files
-  // are padded that their system could not write.
+  // The text is JSON up to the scanner's position. Zeros may follow: file
+  // systems pad files that they could not write.
   bool Close(size_t tail) {
     report_.closed = true;
     scanner_.Next();
@@ -125,14 +126,14 @@ class Parser {
     const size_t more = text_.find_first_not_of(kPadding, end);
     if (more == absl::string_view::npos) return false;
     const size_t next = FindEventStart(text_, more);
-    // Whose array it was is not known after damage.
+    // After damage, it is unknown which array ended.
     if (next == text_.size() && report_.damaged_places > 0) return false;
-    if (report_.last_event_end > 0) read_ = end;  // else it held no events
+    if (report_.last_event_end > 0) read_ = end;  // the array had events
     report_.closed = next == text_.size();
     return NoteDamage(more, next, "after its end");
   }
 
-  // The scanner has come to a wrong byte, or to the end of the text.
+  // The scanner has reached a wrong byte or the end of the text.
   bool GoOnAfterDamage(const char* reason) {
     if (scanner_.at_end()) return false;
     const size_t at = scanner_.position();
@@ -158,7 +159,7 @@ class Parser {
   EventScanner scanner_;
   const std::function<void(const ParsedEvent&)>& consume_;
   const std::function<void(const TraceDamage&)>& on_damage_;
-  size_t read_ = 0;  // up to the last event, or damage
+  size_t read_ = 0;  // end of the last event or damage
   bool is_object_ = false;
   ParsedEvent event_;
   ParseReport report_;

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#define ZLIB_CONST  // what is packed is const
+#define ZLIB_CONST  // makes the input of zlib const
 #include <zlib.h>
 
 #include <algorithm>
@@ -28,12 +28,12 @@ namespace {
 constexpr size_t kBlockBytes = size_t{256} << 10;
 constexpr absl::string_view kGzipMagic = "\x1f\x8b";
 
-// Traces become a tenth to a fortieth of their size.
+// gzip packs traces to a tenth to a fortieth of their size.
 constexpr size_t kMostGrowth = 200;
 constexpr size_t kAlwaysAllowedBytes = size_t{64} << 20;
 
-// For what `bytes` has reserved: a trace of 167 MB costs 41,000 page faults in
-// small ones.
+// Asks for huge pages for what `bytes` has reserved: with small pages, a trace
+// of 167 MB costs 41,000 page faults.
 void AskForLargePages(const std::string& bytes) {
   constexpr uintptr_t kPageBytes = uintptr_t{2} << 20;
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
@@ -70,7 +70,7 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path) {
   return bytes;
 }
 
-// Unpacks one member after the other.
+// Unpacks all members of a gzip file.
 class Unpacker {
  public:
   explicit Unpacker(absl::string_view packed)
@@ -79,7 +79,7 @@ class Unpacker {
     stream_.zalloc = nullptr;
     stream_.zfree = nullptr;
     stream_.opaque = nullptr;
-    // 15: the largest window; 16: with gzip's header.
+    // 15 is the largest window; adding 16 expects a gzip header.
     ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK;
   }
   ~Unpacker() {
@@ -88,16 +88,16 @@ class Unpacker {
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
 
-  // False: see problem() and grew_too_much(); what came before is in `text`.
+  // If false, see problem() and grew_too_much(); `text` has what was unpacked.
   bool Run(std::string* text) {
     while (ready_ && absl::StartsWith(rest_, kGzipMagic)) {
       if (!UnpackMember(text)) return false;
       inflateReset(&stream_);
     }
     if (!ready_) problem_ = "there is no memory to unpack it";
-    // Padding is no damage.
+    // Padding is not damage.
     if (ready_ && rest_.find_first_not_of('\0') != absl::string_view::npos) {
-      problem_ = "something else than gzip follows in it, and is left out";
+      problem_ = "the data after its gzip stream is ignored";
     }
     return problem_.empty();
   }
@@ -110,7 +110,7 @@ class Unpacker {
     int result = Z_OK;
     while (result != Z_STREAM_END) {
       const size_t size = text->size();
-      // Its memory doubles.
+      // The string doubles its memory.
       if (text->capacity() < size + kBlockBytes) {
         text->reserve(2 * size + kBlockBytes);
       }
@@ -137,7 +137,7 @@ class Unpacker {
         problem_ = absl::StrCat(
             "its gzip stream is damaged",
             stream_.msg == nullptr ? "" : absl::StrCat(" (", stream_.msg, ")"),
-            ": what follows is lost");
+            ": the rest is lost");
         return false;
       }
     }
@@ -154,7 +154,7 @@ class Unpacker {
 
 }  // namespace
 
-// A file, and what packs bytes on their way to it.
+// A file, and gzip's state for the bytes that go into it.
 struct OutputFile::Stream {
   explicit Stream(base::NewFile opened) : file(std::move(opened)) {}
 
@@ -232,10 +232,9 @@ absl::StatusOr<TraceText> ReadTraceText(const std::string& path) {
   if (unpacker.Run(&trace.text)) return trace;
   if (unpacker.grew_too_much()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path, " is no trace: its ", bytes.size(),
-                     " bytes grow to more than ", trace.text.size(),
-                     " as gzip unpacks them; if it is one, unpack it "
-                     "yourself (gzip -d)"));
+        absl::StrCat(path, " is not a trace: gzip unpacks its ", bytes.size(),
+                     " bytes to more than ", trace.text.size(),
+                     "; if it is a trace, unpack it first (gzip -d)"));
   }
   trace.warning = absl::StrCat(path, ": ", unpacker.problem());
   return trace;
@@ -248,9 +247,9 @@ absl::StatusOr<std::vector<std::string>> FindTraceFiles(
   std::vector<std::string> files;
   for (const auto& [rank, part] : FindTraceParts(path)) files.push_back(part);
   if (!files.empty()) return files;
-  return absl::NotFoundError(absl::StrCat("there is no ", path,
-                                          " nor any part of it (", path,
-                                          ".rank00000 and so on)"));
+  return absl::NotFoundError(absl::StrCat("there is no file ", path,
+                                          ", and no per-rank trace file (",
+                                          path, ".rank00000, ...)"));
 }
 
 }  // namespace hvdlite::timeline

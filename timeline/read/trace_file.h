@@ -1,5 +1,4 @@
-// Trace files: their texts, packed with gzip or not, and files that are written
-// whole or not at all.
+// Reads trace files, packed with gzip or not, and writes files atomically.
 #pragma once
 
 #include <memory>
@@ -15,30 +14,28 @@ namespace hvdlite::timeline {
 
 struct TraceText {
   std::string text;
-  std::string warning;  // a line for people, such as that it is cut off
+  std::string warning;  // a line for people, such as "PATH: cut off: ..."
 };
 
-// Reads `path` as it is, or, if it begins as gzip does, what is packed in it:
-// one member after the other, as far as they go. Errors: it cannot be read; it
-// grows beyond all proportion (more than 64 MiB, and more than 200 times its
-// size) as it is unpacked.
+// Reads `path` and unpacks it if it is gzipped: all members, as far as they are
+// complete. Errors: the file cannot be read; it unpacks to more than 64 MiB and
+// more than 200 times its size.
 absl::StatusOr<TraceText> ReadTraceText(const std::string& path);
 
-// The file `path`, or, if there is none, the parts of it that there are, by
-// rank. NotFound: neither.
+// Returns `path` if that file exists, otherwise its per-rank trace files, by
+// rank. Errors: NotFound if there are none.
 absl::StatusOr<std::vector<std::string>> FindTraceFiles(
     const std::string& path);
 
-// A file that is written beside `path`, and takes its place at the end, or a
-// stream (base::NewFile); packed with gzip if `path` ends in ".gz". Errors name
-// `path` and the reason.
+// A file that is written beside `path` and renamed to it at the end, or a
+// stream (base::NewFile). It is packed with gzip if `path` ends in ".gz".
+// Errors name `path` and the reason.
 class OutputFile final : public TraceSink {
  public:
-  // Error: there is something else than a file or a stream at `path`, or none
-  // can be made.
+  // Errors: `path` is neither a file nor a stream, or cannot be created.
   static absl::StatusOr<std::unique_ptr<OutputFile>> Open(
       const std::string& path);
-  ~OutputFile() override;  // without Commit() it leaves nothing
+  ~OutputFile() override;  // removes the file unless Commit() was called
 
   absl::Status Append(absl::string_view bytes) override;
   absl::Status Commit();

@@ -20,7 +20,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// An event that is not of hvdlite's own form, or whose time is not.
+// Adds an event whose line, or whose time, does not have hvdlite's own form.
 absl::Status AddOtherEvent(absl::string_view text, int64_t start_ns,
                            MergedFile* merged) {
   auto event = nlohmann::ordered_json::parse(text.begin(), text.end(),
@@ -41,7 +41,7 @@ std::optional<int64_t> NumberIn(const ParsedEvent& event,
   return std::nullopt;
 }
 
-// Merges files of any origin, in two goes: clocks first.
+// Merges files of any origin in two passes: clocks first, then events.
 class Merger {
  public:
   Merger(const MergeOptions& options, MergedFile* merged)
@@ -64,25 +64,25 @@ class Merger {
         });
     if (report.events == 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, " holds no event: it is empty, or no trace"));
+          absl::StrCat(path, " has no event: it is empty or not a trace"));
     }
     if (report.damaged_places > 0 || report.cut_off) {
-      trace.warnings.push_back(absl::StrCat(
-          path, report.cut_off ? " is cut off" : " is damaged",
-          ": its whole events are taken over (", report.events, ")"));
+      trace.warnings.push_back(
+          absl::StrCat(path, report.cut_off ? " is cut off" : " is damaged",
+                       ": its complete events are used (", report.events, ")"));
     }
     for (const auto& [pid, clock] : clocks) {
       trace.clocks.push_back(clock);
       const auto [other, added] = files_.emplace(pid, path);
       if (added) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(other->second, " and ", path, " both hold rank ", pid));
+      return absl::InvalidArgumentError(absl::StrCat(
+          other->second, " and ", path, " are both of rank ", pid));
     }
     for (const auto& [pid, events] : timed_events) {
       if (clocks.contains(pid) || options_.force) continue;
       return absl::FailedPreconditionError(absl::StrCat(
-          path, " tells no clock offset of ", events, " events of process ",
-          pid, ": their times cannot be told from those of the others"));
+          path, " has no clock offset for the ", events, " events of process ",
+          pid, ": their times cannot be compared with the others"));
     }
     clocks_.push_back(std::move(clocks));
     return absl::OkStatus();
@@ -114,7 +114,7 @@ class Merger {
 
   static void NoteClock(const ParsedEvent& event, Clocks* clocks) {
     const std::optional<int64_t> offset_ns = NumberIn(event, "clock_offset_ns");
-    // Clocks that differ by more (31 years) are a damaged file.
+    // Clocks cannot differ by more (31 years): the file is damaged.
     constexpr int64_t kLargestNs = 1'000'000'000'000'000'000;
     if (!offset_ns.has_value() || *offset_ns < -kLargestNs ||
         *offset_ns > kLargestNs) {

@@ -24,13 +24,14 @@ namespace {
 
 absl::Status NotATrace(const std::string& path, absl::string_view reason) {
   return absl::InvalidArgumentError(absl::StrCat(
-      path, " is no trace: ", reason,
+      path, " is not a trace: ", reason,
       " (expected Chrome's trace format: an array of events, or an object with "
       "the array \"traceEvents\")"));
 }
 
-// What PyTorch's profiler says of its process before the events, in
-// "distributedInfo" of `head`: the text up to and with the '[' of the events.
+// The rank that PyTorch's profiler writes before the events, in
+// "distributedInfo". `head` is the text up to and including the '[' of the
+// events.
 std::optional<ProfiledRank> ProfiledRankOf(absl::string_view head) {
   if (!absl::StrContains(head, "distributedInfo")) return std::nullopt;
   const nlohmann::json json =
@@ -56,7 +57,7 @@ absl::Status ReadFile(const std::string& path, TraceBuilder* builder) {
   const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " is empty: its process wrote no event before it ended"));
+        path, " is empty: its process ended before it wrote an event"));
   }
   if (text[first] != '[' && text[first] != '{') {
     return NotATrace(path, "it does not begin with [ or {");
@@ -95,14 +96,14 @@ absl::Status ReadFile(const std::string& path, TraceBuilder* builder) {
     builder->AddWarning(absl::StrCat(path, ": cut off within an event after ",
                                      report.events, " events"));
   } else if (is_ours && !report.closed && read.warning.empty()) {
-    // Horovod never closes its files, so for them it means nothing.
+    // Horovod never closes its files, so only hvdlite's are reported.
     builder->AddWarning(absl::StrCat(
         path, ": not closed (its process was killed or is still running)"));
   }
   return absl::OkStatus();
 }
 
-// Warns about ranks whose part is missing, or that speak of different worlds.
+// Warns about ranks whose file is missing, and about files of different runs.
 void CheckRanks(Trace* trace) {
   std::set<int64_t> sizes;
   for (const auto& [pid, process] : trace->processes) {
@@ -111,8 +112,8 @@ void CheckRanks(Trace* trace) {
   if (sizes.empty()) return;
   if (sizes.size() > 1) {
     trace->warnings.push_back(absl::StrCat(
-        "parts of different runs: they speak of ", absl::StrJoin(sizes, ", "),
-        " ranks; remove the old ones"));
+        "per-rank trace files of different runs: they are of worlds of ",
+        absl::StrJoin(sizes, ", "), " ranks; remove the old files"));
   }
   int64_t missing = 0;
   std::vector<int64_t> first_missing;
@@ -121,18 +122,18 @@ void CheckRanks(Trace* trace) {
     if (trace->processes.contains(rank)) continue;
     ++missing;
     if (first_missing.size() < 10) first_missing.push_back(rank);
-    if (missing > known + 1000) break;  // a damaged size, not a world
+    if (missing > known + 1000) break;  // the size is damaged
   }
   if (missing == 0) return;
   trace->warnings.push_back(absl::StrCat(
-      "nothing from ", missing == 1 ? "rank " : "ranks ",
+      "no events of ", missing == 1 ? "rank " : "ranks ",
       absl::StrJoin(first_missing, ", "),
       missing > static_cast<int64_t>(first_missing.size()) ? ", ..." : "",
       " of ", *sizes.rbegin()));
 }
 
-// A rank may have been killed before it wrote anything: one readable part is
-// enough.
+// One readable per-rank file is enough: a rank may have been killed before it
+// wrote anything.
 absl::Status ReadParts(const std::vector<std::string>& parts,
                        TraceBuilder* builder) {
   absl::Status first_error;
@@ -158,8 +159,8 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
     const std::map<int, std::string> parts = FindTraceParts(path);
     if (!parts.empty()) {
       builder.AddWarning(absl::StrCat(
-          path, ": parts of another run lie beside it (", parts.begin()->second,
-          parts.size() > 1 ? ", ..." : "", ") and are left out"));
+          path, ": per-rank trace files of another run are ignored (",
+          parts.begin()->second, parts.size() > 1 ? ", ..." : "", ")"));
     }
   } else {
     HVDLITE_RETURN_IF_ERROR(ReadParts(files, &builder));

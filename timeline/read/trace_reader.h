@@ -1,4 +1,4 @@
-// Reads a trace: hvdlite's, Horovod's, and Chrome's format in general.
+// Reads traces of hvdlite, of Horovod, and in Chrome's format in general.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace hvdlite::timeline {
 
-// Reads the trace file `path`. If there is none, but parts of it are ("path"
-// + ".rank00000" ...), reads them all, timestamps on rank 0's clock. Files of
-// killed or still running processes are read as far as they go; what is odd
-// about a file becomes a warning. Errors: NotFound; files that cannot be read,
-// are empty or are no traces.
+// Reads the trace file `path`. If it does not exist, reads its per-rank trace
+// files (`path` + ".rank00000", ...), with times of rank 0's clock. Files of
+// killed or running processes are read as far as they are complete; problems
+// become warnings. Errors: NotFound; a file cannot be read, is empty or is not
+// a trace.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
 }  // namespace hvdlite::timeline

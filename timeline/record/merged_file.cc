@@ -23,8 +23,8 @@ bool IsInt64(const nlohmann::json& value) {
           value.get<uint64_t>() <= static_cast<uint64_t>(kMax));
 }
 
-// Reads the microseconds that AppendMicroseconds wrote; false for other texts,
-// and for times that do not fit.
+// Reads microseconds as AppendMicroseconds() writes them. Returns false for
+// other texts, and for times that do not fit.
 bool ParseMicroseconds(absl::string_view text, int64_t* time_ns) {
   const absl::string_view sign = absl::ConsumePrefix(&text, "-") ? "-" : "";
   const size_t point = text.find('.');

@@ -1,5 +1,4 @@
-// A trace that is put together from events of several, their times on rank 0's
-// clock.
+// A trace that is merged from several, with times of rank 0's clock.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +11,22 @@
 
 namespace hvdlite::timeline {
 
-// Events as one array. An event is JSON without the comma that separates it
-// from the next.
+// Writes events as one array. An event is JSON without the comma that separates
+// it from the next.
 class MergedFile {
  public:
   explicit MergedFile(TraceSink* sink) : sink_(sink) {}
 
   absl::Status Add(absl::string_view event);
 
-  // Adds a line of metadata. From the one that describes the rank it learns the
-  // clock offset, and leaves a 0 in its place: the merge applies it.
+  // Adds a line of metadata. The line that describes the rank sets
+  // `clock_offset_ns`; it is written with an offset of 0, since the merge
+  // applies the offset.
   absl::Status AddMetadata(absl::string_view line,
                            std::optional<int64_t>* clock_offset_ns);
 
-  // Adds an event as AppendEventLine() writes it, so much later. Error: it is
-  // not of that form, or its time does not fit.
+  // Adds an event line of AppendEventLine(), shifted by the offset. Errors: the
+  // line has another form, or its time does not fit.
   absl::Status AddShifted(absl::string_view line, int64_t clock_offset_ns);
 
   absl::Status Finish();

@@ -28,8 +28,8 @@ absl::Status AddPart(const std::string& path, MergedFile* merged) {
   if (!part) {
     return absl::NotFoundError(absl::StrCat(
         "it cannot be opened: ", std::strerror(errno),
-        "; for the ranks' traces to be merged, all must be given the same "
-        "directory, on a file system that their hosts share"));
+        "; all ranks must write to the same directory, on a file system that "
+        "their hosts share"));
   }
   std::optional<int64_t> clock_offset_ns;
   std::string text;
@@ -37,7 +37,7 @@ absl::Status AddPart(const std::string& path, MergedFile* merged) {
     absl::string_view line = text;
     absl::ConsumeSuffix(&line, ",");
     if (line == "[" || line == "]" || line.empty()) continue;
-    // Without a newline: an unclosed part may end anywhere.
+    // A line without a newline is incomplete: its process was killed.
     if (part.eof() && !nlohmann::json::accept(line.begin(), line.end())) break;
     if (!absl::EndsWith(line, "}"))
       return absl::DataLossError("a damaged line");
@@ -67,9 +67,9 @@ absl::Status WriteMerged(const std::string& path, int size,
     if (!status.ok()) {
       return absl::Status(
           status.code(),
-          absl::StrCat("cannot merge the trace ", path, ": part ", part,
+          absl::StrCat("cannot merge the trace ", path, ": file ", part,
                        " of rank ", rank, ": ", status.message(),
-                       "; the parts are left as they are"));
+                       "; the per-rank trace files are kept"));
     }
   }
   return merged.Finish();
@@ -82,7 +82,7 @@ absl::Status MergeTraceParts(const std::string& path, int size) {
   if (std::filesystem::exists(path, error) &&
       !std::filesystem::is_regular_file(path, error)) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path, " is not a regular file, and is not replaced"));
+        absl::StrCat(path, " is not a regular file and is not replaced"));
   }
   const std::string temporary_path = absl::StrCat(path, ".merging");
   absl::Status status = WriteMerged(path, size, temporary_path);

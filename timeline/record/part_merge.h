@@ -1,4 +1,4 @@
-// One trace of the parts that the ranks of a world have recorded.
+// Merges the per-rank trace files of a world into one trace.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace hvdlite::timeline {
 
-// Merges the parts of ranks 0..size-1 into `path`, timestamps on rank 0's
-// clock, atomically (written beside, then renamed), and removes the parts. To
-// be called by one rank after all have closed. Errors: a part that is missing
-// (not on a shared file system) or unreadable; the parts then stay.
+// Merges the files of ranks 0..size-1 into `path`, with times of rank 0's
+// clock, and removes them. The merge is atomic (written beside, then renamed).
+// One rank calls it after all ranks have closed their files. Errors: a file is
+// missing (not on a shared file system) or unreadable; all files are then kept.
 absl::Status MergeTraceParts(const std::string& path, int size);
 
 }  // namespace hvdlite::timeline

@@ -20,11 +20,12 @@
 namespace hvdlite::timeline {
 namespace {
 
-// What hvdlite's threads are called, and the one that coordinates is.
+// The prefix of the names of hvdlite's threads, and the background thread's
+// name.
 constexpr absl::string_view kOwnThreads = "hvdlite";
 constexpr absl::string_view kProgressThread = "hvdlite\n";
 
-// A small file at once; empty if there is none.
+// Returns the content of a small file; empty if it does not exist.
 std::string ReadSmallFile(const std::string& path) {
   const base::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return "";
@@ -33,7 +34,7 @@ std::string ReadSmallFile(const std::string& path) {
   return std::string(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
 }
 
-// nullopt: the thread has ended, or the kernel does not count.
+// Returns nullopt if the thread has ended, or if the kernel does not count.
 std::optional<ThreadUse> ReadSchedstat(const std::string& folder) {
   const std::string text = ReadSmallFile(absl::StrCat(folder, "/schedstat"));
   const std::vector<absl::string_view> fields =

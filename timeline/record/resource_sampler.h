@@ -1,6 +1,6 @@
-// What this process's threads get of the CPUs, and its memory, as counters of a
-// trace: so that a thread that waits for a core is told from one that waits for
-// a network, and from one that computes.
+// Samples the CPU time of this process's threads, and its memory, as counters
+// of a trace. They show whether a thread waits for a core, waits for the
+// network, or computes.
 #pragma once
 
 #include <sys/types.h>
@@ -14,9 +14,9 @@
 
 namespace hvdlite::timeline {
 
-// CPU time, and time in which it could have run but had no core, since a
-// thread's start: /proc/PID/task/TID/schedstat. Involuntary: switches to
-// another thread, from its status.
+// Since a thread's start: its CPU time, and the delay in which it could run but
+// had no core (/proc/PID/task/TID/schedstat). `involuntary` counts its
+// involuntary context switches (/proc/PID/task/TID/status).
 struct ThreadUse {
   int64_t cpu_ns = 0;
   int64_t delay_ns = 0;
@@ -26,24 +26,25 @@ struct ThreadUse {
 // Not thread-safe; may be used by any thread.
 class ResourceSampler {
  public:
-  // `main_thread`: the application's, as gettid() gives it. `folder` is
-  // /proc/self but in tests.
+  // `main_thread`: the application's thread, by its gettid(). Tests use another
+  // `folder`.
   explicit ResourceSampler(pid_t main_thread,
                            std::string folder = "/proc/self");
 
-  // Counters at `now_ns`, each since the sample before, the first since the
-  // process's start: PROGRESS_THREAD (of hvdlite), MAIN_THREAD and
-  // COMPUTE_THREADS (all threads but hvdlite's, so with the main one), with
-  // cpu_us, delay_us, and involuntary for the first two or threads (that had
-  // more than a hundredth of their time on a CPU) for the last; MEMORY with
-  // rss_bytes, major_faults, minor_faults and system_cpu_us. What the system
-  // does not tell is left out.
+  // Returns counters at `now_ns`. Each covers the time since the sample before,
+  // the first since the process's start:
+  // - PROGRESS_THREAD (hvdlite's background thread) and MAIN_THREAD: cpu_us,
+  //   delay_us, involuntary.
+  // - COMPUTE_THREADS (all threads except hvdlite's): cpu_us, delay_us, and
+  //   threads, which counts those that ran for more than 1 % of the time.
+  // - MEMORY: rss_bytes, major_faults, minor_faults, system_cpu_us.
+  // Values that the system does not provide are left out.
   std::vector<TraceEvent> Sample(int64_t now_ns);
 
  private:
   struct Thread {
-    bool is_own = false;       // hvdlite's
-    bool is_progress = false;  // the one that coordinates
+    bool is_own = false;       // a thread of hvdlite
+    bool is_progress = false;  // the background thread
     ThreadUse last;
   };
 

@@ -64,7 +64,7 @@ void AppendArgs(const std::vector<TraceArg>& args, std::string* out) {
   out->push_back('}');
 }
 
-// The id of an arrow: no other of any rank has it.
+// The id of an arrow, unique over all ranks.
 void AppendFlow(int rank, const TraceEvent& event, std::string* out) {
   constexpr int kBitsOfFlow = 40;
   const uint64_t id =

@@ -1,4 +1,4 @@
-// The text of a rank's trace part, and where parts lie.
+// The format and the paths of per-rank trace files.
 //
 //   [
 //   {"name":"process_name","ph":"M","pid":0,"tid":1,"args":{...}},
@@ -8,15 +8,14 @@
 //   {"name":"hvdlite_dropped_events","ph":"M",...}
 //   ]
 //
-// pid is the rank, tid the lane. One event per line, each with a comma but for
-// the last, which Close() writes: so the file of a killed process lacks its end
-// and nothing else. Timestamps are microseconds of the rank's own clock; adding
-// the clock_offset_ns of the "hvdlite_trace" line gives rank 0's. Lines of
-// events start with "ts", so that a merge can shift them without parsing the
-// rest.
+// pid is the rank, tid the track. Each line has one event and ends with a
+// comma, except the last, which Close() writes. So the file of a killed process
+// lacks only its end. Timestamps are microseconds of the rank's own clock;
+// adding the clock_offset_ns of the "hvdlite_trace" line gives rank 0's clock.
+// Lines of events start with "ts", so that a merge can shift them without
+// parsing the rest.
 //
-// Parts lie on disk as "trace.json.rank00000", "trace.json.rank00001", one per
-// rank.
+// The files are "trace.json.rank00000", "trace.json.rank00001", one per rank.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +28,12 @@
 
 namespace hvdlite::timeline {
 
-// Names of the metadata events, and the beginning of every event's line.
+// Names of the metadata events, and the start of the line of every other event.
 inline constexpr absl::string_view kTraceMetadata = "hvdlite_trace";
 inline constexpr absl::string_view kDroppedMetadata = "hvdlite_dropped_events";
 inline constexpr absl::string_view kEventLinePrefix = "{\"ts\":";
 
-// What a part says of its rank, beside its number.
+// The description of a rank in its trace file, besides the rank number.
 struct PartDescription {
   int size = 1;
   std::string host;
@@ -42,18 +41,16 @@ struct PartDescription {
   std::vector<TraceArg> facts = {};
 };
 
-// "[" and the lines that describe the rank.
+// Appends "[" and the lines that describe the rank.
 void AppendPartHeader(int rank, const PartDescription& part, std::string* out);
 
-// The lines that name a lane; to precede its first event.
+// Appends the lines that name a track. Call it before the track's first event.
 void AppendLaneLines(int rank, int lane, std::string* out);
 
 void AppendEventLine(int rank, const TraceEvent& event, std::string* out);
 
-// The last line and "]".
+// Appends the last line and "]".
 void AppendPartEnd(int rank, int64_t dropped_events, std::string* out);
-
-// Pieces of JSON, appended to a string.
 
 // Appends `text` in quotes, escaped. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(absl::string_view text, std::string* out);
@@ -64,22 +61,22 @@ void AppendJsonNumber(double value, std::string* out);
 // Appends `time_ns` in microseconds with three decimals, such as "12.345".
 void AppendMicroseconds(int64_t time_ns, std::string* out);
 
-// Path of rank `rank`'s part of the trace `path`.
+// The path of the trace file of `rank` for the trace `path`.
 std::string TracePartPath(const std::string& path, int rank);
 
-// Parts of `path` that exist, by rank.
+// The existing per-rank trace files of `path`, by rank.
 std::map<int, std::string> FindTraceParts(const std::string& path);
 
-// Whether `path` is named like a part.
+// Whether `path` has the name of a per-rank trace file.
 bool IsTracePartPath(const std::string& path);
 
-// Where a world records that replaces the one that recorded into `path`:
+// The trace of the world that replaces the one that recorded into `path`:
 // "trace.json" -> "trace.world2.json" -> "trace.world3.json".
 std::string PathOfNextWorld(const std::string& path);
 
-// Removes what an earlier run left at `path`: a merged trace, and parts of
-// ranks that a run of `size` ranks will not overwrite. Else a viewer would take
-// them for this run's if this run is killed. Failures are ignored.
+// Removes files of an earlier run at `path`: the merged trace, and per-rank
+// files that a run of `size` ranks does not overwrite. Otherwise a viewer would
+// read them as files of this run if this run is killed. Failures are ignored.
 void RemoveEarlierTrace(const std::string& path, int size);
 
 }  // namespace hvdlite::timeline

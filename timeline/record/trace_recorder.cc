@@ -27,14 +27,14 @@
 namespace hvdlite::timeline {
 namespace {
 
-// How long the writer lets events gather, so the most that a killed process
-// can lose beyond what is being written.
+// How long the writer collects events. A killed process loses at most these and
+// the events that are being written.
 constexpr absl::Duration kGatherTime = absl::Milliseconds(20);
 
-// Between two samples.
+// The least time between two samples.
 constexpr absl::Duration kSampleInterval = absl::Milliseconds(100);
 
-// Text handed to the sink at once.
+// The size of a piece of text for the sink.
 constexpr size_t kRecordWriteBytes = size_t{256} << 10;
 
 // See OpenAppendFile.
@@ -66,10 +66,10 @@ class AppendFile final : public TraceSink {
 };
 
 // Record() appends to the queue under a lock that is never held during I/O. The
-// writer thread takes the whole queue at once, turns it into text and hands
-// that to the sink. It sleeps while there is nothing to write; after the first
-// event it lets some milliseconds' worth gather, because on a core shared with
-// computing threads each wake-up costs more than the events themselves.
+// writer thread takes the whole queue, turns it into text and passes the text
+// to the sink. It sleeps while there is nothing to write. After the first event
+// it waits some milliseconds for more: on a core shared with computing threads,
+// each wake-up costs more than the events themselves.
 class QueuedTraceRecorder final : public TraceRecorder {
  public:
   QueuedTraceRecorder(const Options& options, const base::Clock& clock,
@@ -83,11 +83,12 @@ class QueuedTraceRecorder final : public TraceRecorder {
 
  private:
   void RunWriter();
-  // Waits for events; moves them to `events`. False once closed and empty.
+  // Waits for events and moves them to `events`. Returns false once closed and
+  // empty.
   bool TakeEvents(std::vector<TraceEvent>* events);
-  // Adds what the sampler says, if it is time, or `at_end`.
+  // Adds a sample if it is due, or `at_end`.
   void Sample(bool at_end, std::vector<TraceEvent>* events);
-  // Those for which there is no memory are dropped.
+  // Events for which there is no memory are dropped.
   void WriteEvents(const std::vector<TraceEvent>& events);
   void CountDropped(int64_t events);
   // Counts the `events` in `lines` as dropped if they cannot be written.
@@ -104,10 +105,10 @@ class QueuedTraceRecorder final : public TraceRecorder {
   std::vector<TraceEvent> queue_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t dropped_events_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t step_ ABSL_GUARDED_BY(mutex_) = 1;  // that is going on
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 1;  // the current step
   int64_t step_start_ns_ ABSL_GUARDED_BY(mutex_);
 
-  // The writer thread's own; Close() reads the status once it has ended.
+  // Used by the writer thread only; Close() reads the status after its end.
   const std::unique_ptr<TraceSink> sink_;
   std::set<int> named_lanes_;
   int64_t sampled_ns_ = 0;
@@ -131,7 +132,7 @@ QueuedTraceRecorder::QueuedTraceRecorder(const Options& options,
       writer_([this] { RunWriter(); }) {}
 
 QueuedTraceRecorder::~QueuedTraceRecorder() {
-  // A caller who wants the error closes before.
+  // A caller that needs the error calls Close() itself.
   Close().IgnoreError();
 }
 
@@ -165,8 +166,8 @@ void QueuedTraceRecorder::Record(TraceEvent event) {
       ++dropped_events_;
       return;
     }
-    // The first event wakes a sleeping writer; a queue that is half full ends
-    // its gathering.
+    // The first event wakes a sleeping writer. A half-full queue ends its wait
+    // for more events.
     wake = queue_.size() == 1 || queue_.size() == max_queued_events_ / 2;
   }
   if (wake) wake_writer_.NotifyOne();
@@ -198,7 +199,7 @@ void QueuedTraceRecorder::RunWriter() {
   }
   Sample(/*at_end=*/true, &events);
   WriteEvents(events);
-  // Tried even after a failed write: the file still ends with whole lines.
+  // Tried even after a failed write: the file still ends with complete lines.
   base::ContainExceptions([&] {
     std::string end;
     AppendPartEnd(options_.rank, dropped_events(), &end);
@@ -293,8 +294,8 @@ absl::StatusOr<std::unique_ptr<TraceRecorder>> TraceRecorder::Open(
       type != std::filesystem::file_type::not_found) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write a trace to ", options.path,
-                     ": it is not a regular file; name another, or none for "
-                     "no timeline"));
+                     ": it is not a regular file; use another path, or an "
+                     "empty one for no timeline"));
   }
   HVDLITE_ASSIGN_OR_RETURN(
       std::unique_ptr<TraceSink> file,

@@ -1,4 +1,4 @@
-// What reports.h says of batches and tensors.
+// The reports about buckets and tensors.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Sizes up to a power of four, for statistics of batches.
+// Rounds up to a power of four, for statistics of buckets.
 int64_t SizeClass(int64_t bytes) {
   int64_t bound = 256;
   while (bound < bytes && bound < (int64_t{1} << 40)) bound *= 4;
@@ -62,7 +62,7 @@ void ReportFusion(const Examined& examined, Report* report) {
                                    batch.ranks.front().start_ns);
   }
   if (classes.empty()) {
-    return report->AddLine("This trace tells of no batches of hvdlite's.");
+    return report->AddLine("This trace has no buckets of hvdlite.");
   }
   const auto steps = static_cast<int64_t>(
       PartsByRank(examined.analysis.steps).empty()
@@ -85,7 +85,7 @@ void ReportFusion(const Examined& examined, Report* report) {
          Cell::Number(sums.bytes == 0 ? 0 : sums.ns / sums.bytes, 3)});
   }
   report->AddLine(
-      absl::StrFormat("%.1f batches a step",
+      absl::StrFormat("%.1f buckets per step",
                       static_cast<double>(examined.analysis.batches.size()) /
                           static_cast<double>(std::max<int64_t>(steps, 1))));
   for (const auto& [pid, process] : examined.trace.processes) {
@@ -113,7 +113,7 @@ void ReportBandwidth(const Examined& examined, Report* report) {
     size = std::max(size, process.world_size);
   }
   for (const Batch& batch : examined.analysis.batches) {
-    // From when the last rank began it to when the first was through.
+    // The time from the last rank's start to the last rank's end.
     int64_t start_ns = batch.ranks.front().start_ns;
     int64_t end_ns = batch.ranks.front().end_ns;
     for (const RankBatch& rank : batch.ranks) {
@@ -130,7 +130,7 @@ void ReportBandwidth(const Examined& examined, Report* report) {
     sums.best = std::max(sums.best, static_cast<double>(batch.bytes) / ns);
   }
   if (classes.empty()) {
-    return report->AddLine("This trace tells of no batches of hvdlite's.");
+    return report->AddLine("This trace has no buckets of hvdlite.");
   }
   Table table = {
       .name = "bandwidth",
@@ -149,8 +149,8 @@ void ReportBandwidth(const Examined& examined, Report* report) {
          Cell::Number(sums.best * 1e3, 1)});
   }
   report->AddLine(
-      "Batches from the last rank's start to the last rank's end, copies "
-      "included:");
+      "Buckets, from the last rank's start to the last rank's end, including "
+      "copies:");
   report->AddTable(std::move(table));
 }
 
@@ -189,8 +189,8 @@ absl::Status ReportTensor(const Examined& examined, const std::string& name,
   }
   if (ranks.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "no tensor is called \"", name, "\" in this trace",
-        known.empty() ? "" : "; there are ", absl::StrJoin(known, ", ")));
+        "this trace has no tensor \"", name, "\"",
+        known.empty() ? "" : "; it has ", absl::StrJoin(known, ", ")));
   }
   Table table = {.name = "tensor",
                  .columns = {"rank", "times", "bytes", "negotiated ms",

@@ -1,4 +1,4 @@
-// What reports.h says of the difference of two traces.
+// The report about the difference of two traces.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Rows of two traces side by side: what grew by how much.
+// Rows of two traces side by side, with the growth of each.
 class Differences {
  public:
   void Set(const std::string& name, bool after, double ns, double count) {
@@ -24,7 +24,8 @@ class Differences {
     (after ? values.after_count : values.before_count) = count;
   }
 
-  // The largest first; returns the name of that and its share of all growth.
+  // Adds a table, the largest growth first. Returns the name of the first row
+  // and its part of all growth.
   std::pair<std::string, double> AddTo(const std::string& table_name,
                                        const std::string& what,
                                        Report* report) const {
@@ -59,8 +60,8 @@ class Differences {
             sorted.front().second.growth_ns() / growth_ns};
   }
 
-  // How many times as long one occurrence of `name` takes in B as in A; 0: it
-  // is missing in one.
+  // The time of one occurrence of `name` in B, divided by its time in A; 0 if
+  // it is missing in one of them.
   double GrowthOfOne(const std::string& name) const {
     const auto row = rows_.find(name);
     return row == rows_.end() ? 0 : row->second.growth_of_one();
@@ -74,7 +75,7 @@ class Differences {
     double after_count = 0;
 
     double growth_ns() const { return after_ns - before_ns; }
-    // Of one occurrence; 0: it is missing in A or in B.
+    // The same for one row.
     double growth_of_one() const {
       if (before_ns <= 0 || after_count <= 0) return 0;
       return after_ns / after_count / (before_ns / before_count);
@@ -84,16 +85,16 @@ class Differences {
   std::map<std::string, Values> rows_;
 };
 
-// Copies into and out of the fusion buffer involve neither the network nor
-// other ranks: if they are slower, the thread that makes them is.
+// Copies into and out of the fusion buffer use neither the network nor other
+// ranks. If they are slower, so is the thread that copies.
 void AddCopies(const Differences& names, Report* report) {
   const double in = names.GrowthOfOne("MEMCPY_IN_FUSION_BUFFER");
   const double out = names.GrowthOfOne("MEMCPY_OUT_FUSION_BUFFER");
   if (in < 2 || out < 2) return;
   report->AddLine(absl::StrFormat(
-      "A copy into the fusion buffer takes %.1f times as long in B, one out of "
-      "it %.1f times: the thread that copies, and negotiates, gets less of a "
-      "core, or larger batches.",
+      "A copy into the fusion buffer takes %.1f times as long in B, a copy out "
+      "of it %.1f times: the background thread gets less CPU time, or buckets "
+      "are larger.",
       in, out));
 }
 
@@ -118,7 +119,7 @@ void ReportDifference(const Examined& before, const Examined& after,
                   static_cast<double>(sums[i]) / count, count);
       }
     }
-    report->AddLine("A step, mean:");
+    report->AddLine("Mean of a step:");
     largest = parts.AddTo("parts", "Part", report);
   } else {
     for (const bool is_after : {false, true}) {
@@ -128,7 +129,7 @@ void ReportDifference(const Examined& before, const Examined& after,
                   static_cast<double>(name.occurrences));
       }
     }
-    report->AddLine("Self times of events, sums:");
+    report->AddLine("Sums of the self times of events:");
     largest = names.AddTo("events", "Name", report);
   }
   if (largest.first.empty()) {

@@ -1,4 +1,4 @@
-// A trace that was read and analysed, for all that is said of it.
+// A trace that was read and analyzed, for all reports.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,27 @@
 
 namespace hvdlite::timeline {
 
-// A trace and what is known of it.
+// A trace and the results of its analysis.
 struct Examined {
   Examined(std::string trace_path, Trace read);
-  // Without a trace: of what ranks told while they ran.
+  // Without a trace file: from what the ranks reported while they ran.
   Examined(Trace ranks, StepAnalysis told);
 
-  const std::string path;  // as it was asked for; empty: there is none
+  const std::string path;  // as the user gave it; empty: no trace file
   const Trace trace;
   const StepAnalysis analysis;
   const std::vector<Finding> findings;
 
-  bool has_steps() const;  // else the whole trace stands for one
-  // What RankStep::rank is: "rank", or "process" of a profile that does not
-  // tell its rank.
+  bool has_steps() const;  // if not, the whole trace counts as one step
+  // "rank", or "process" for profiles without a rank: what RankStep::rank is.
   std::string rank_word() const;
 };
 
-// Why a question has no answer, or half of one.
+// The reasons why a report is empty or incomplete.
 inline constexpr char kNoWaits[] =
-    "; when the application waited for communication this trace does not tell";
+    "; this trace does not show when the application waited for communication";
 inline constexpr char kNoSteps[] =
-    "This trace does not tell its training steps: record one with "
+    "This trace has no training steps. Record one with "
     "hvdlite::DistributedOptimizer and HVDLITE_TIMELINE";
 
 inline double Share(int64_t part_ns, int64_t total_ns) {

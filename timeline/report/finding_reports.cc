@@ -1,4 +1,4 @@
-// What reports.h says of the findings.
+// The reports about findings.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -14,15 +14,15 @@ namespace hvdlite::timeline {
 namespace {
 
 constexpr char kNothing[] =
-    "no cause costs more than 3 % of a step; waiting for ranks, as steps are "
-    "never equally long, is told from 8 % on";
+    "no cause costs more than 3 % of a step. Waiting for ranks is reported "
+    "from 8 % on, because steps always differ a little";
 
 std::string CostOf(const Finding& finding) {
   return absl::StrFormat("%.0f %% of %s", finding.share * 100,
                          finding.of_run ? "the run" : "a step");
 }
 
-// A line of the start, where it is worth one and no finding.
+// Adds a line about the start if it takes long and is not a finding.
 void AddStartUp(const Examined& examined, Report* report) {
   constexpr double kLeastShare = 0.05;
   const std::optional<StartUp> start = FindStartUp(examined.analysis);
@@ -31,7 +31,7 @@ void AddStartUp(const Examined& examined, Report* report) {
       [](const Finding& finding) { return finding.cause == "start-up"; });
   if (!start.has_value() || start->share < kLeastShare || is_told) return;
   report->AddLine(absl::StrFormat(
-      "Start-up:  the first step was over after %.3f s (%.0f %% of the run)",
+      "Start-up:  the first step ended after %.3f s (%.0f %% of the run)",
       static_cast<double>(start->end_ns - start->start_ns) / 1e9,
       start->share * 100));
 }
@@ -78,7 +78,7 @@ void ReportWhy(const Examined& examined, Report* report) {
     report->AddProse(
         "",
         examined.has_steps()
-            ? absl::StrCat("Of what is known, ", kNothing,
+            ? absl::StrCat("As far as this trace shows, ", kNothing,
                            examined.analysis.knows_waits ? "" : kNoWaits, ".")
             : absl::StrCat(kNoSteps, "."));
   }
@@ -94,7 +94,7 @@ void ReportWhy(const Examined& examined, Report* report) {
   }
   if (examined.findings.size() > 1) {
     report->AddLine(
-        "Shares do not add up: two findings may cost the same moment.");
+        "Shares do not add up: two findings can cost the same moment.");
     report->AddLine("");
   }
   for (const Finding& finding : examined.findings) {

@@ -1,4 +1,4 @@
-// What reports.h says of ranks for which others wait.
+// The reports about ranks for which the others wait.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -34,8 +34,8 @@ void ReportStragglers(const Examined& examined, Report* report) {
   if (!examined.has_steps()) return report->AddLine(kNoSteps);
   struct RankLateness {
     int64_t last = 0;             // steps in which the others waited for it
-    int64_t caused_ns = 0;        // their waits
-    std::vector<double> by_step;  // lateness as a share of the step
+    int64_t caused_ns = 0;        // sum of these waits
+    std::vector<double> by_step;  // lateness as a part of the step
   };
   std::map<int64_t, RankLateness> ranks;
   int64_t steps = 0;
@@ -47,7 +47,7 @@ void ReportStragglers(const Examined& examined, Report* report) {
       ranks[last.rank].caused_ns += WaitNs(rank) - WaitNs(last);
       longest_wait_ns = std::max(longest_wait_ns, WaitNs(rank));
     }
-    // With no waits there is no last.
+    // Without waits, no rank was last.
     if (longest_wait_ns > 0) ++ranks[last.rank].last;
     for (const RankStep& rank : step) {
       ranks[rank.rank].by_step.resize(static_cast<size_t>(steps));
@@ -77,16 +77,16 @@ void ReportStragglers(const Examined& examined, Report* report) {
          per_step(At(times, StepPart::kInput))});
   }
   report->AddProse("",
-                   "Means per step. What the others waited for a rank is the "
-                   "sum of them all; what it computed and loaded is its own, "
-                   "as in steps.");
+                   "Means per step. The time that the others waited for a rank "
+                   "is summed over them; the time that it computed and loaded "
+                   "is its own.");
   report->AddTable(std::move(table));
 
   constexpr size_t kMostColumns = 64;
   constexpr absl::string_view kShades = " .:-=+*#%@";
   report->AddLine("");
   report->AddLine(
-      "Lateness, by rank and step; a shade is 5 % of the step, @ is 45 % or "
+      "Lateness by rank and step; each shade is 5 % of the step, @ is 45 % or "
       "more:");
   const size_t columns =
       std::min(kMostColumns, static_cast<size_t>(std::max<int64_t>(steps, 1)));
@@ -147,8 +147,9 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
     table.rows.push_back(std::move(row));
   }
   report->AddLine(
-      "What the steps' length hangs on: in each the rank that the others "
-      "waited for, and what it did.");
+      "The rank that the others waited for decides how long a step is. For "
+      "each "
+      "rank: the steps that it decided, and how it spent them:");
   report->AddTable(std::move(table));
 }
 

@@ -1,4 +1,4 @@
-// What reports.h says first: of the trace, and of what a step is made of.
+// The first reports: the trace, and the parts of a step.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-// A table has a column for each rank up to so many.
+// The number of ranks that get a column of their own in a table.
 constexpr size_t kMostRankColumns = 8;
 
 std::string HostsOf(const Trace& trace) {
@@ -28,7 +28,7 @@ std::string HostsOf(const Trace& trace) {
   return absl::StrJoin(hosts, ", ");
 }
 
-// "0-3 (ranks 0, 4); 4-7 (rank 1)": which a rank may use.
+// The cores that ranks may use: "0-3 (ranks 0, 4); 4-7 (rank 1)".
 std::string CoresOf(const Trace& trace) {
   std::map<std::string, std::vector<int64_t>> ranks;  // by cores
   for (const auto& [pid, process] : trace.processes) {
@@ -64,7 +64,7 @@ double SpanNs(const Trace& trace) {
   return last_ns - first_ns;
 }
 
-// "rank 0" ... for as many as have a column.
+// The ranks that get a column.
 std::vector<int64_t> RankColumns(
     const std::map<int64_t, PartTimes>& parts_by_rank) {
   std::vector<int64_t> ranks;
@@ -91,7 +91,7 @@ void DescribeTrace(const Examined& examined, Report* report) {
       "Trace:     ", trace.files.size() == 1
                          ? trace.files.front()
                          : absl::StrCat(examined.path, " (", trace.files.size(),
-                                        " parts, not merged)")));
+                                        " per-rank files, not merged)")));
   const std::optional<ProfiledRank>& profiled = trace.profiled;
   report->AddLine(
       profiled.has_value()
@@ -99,11 +99,11 @@ void DescribeTrace(const Examined& examined, Report* report) {
                          profiled->world_size > 0
                              ? absl::StrCat(" of ", profiled->world_size)
                              : "",
-                         " (a profile of PyTorch's)")
+                         " (profile of PyTorch)")
       : ranks == 0
           ? absl::StrCat("Processes: ", trace.processes.size(),
-                         " (a trace of another program; in Horovod's each is "
-                         "a tensor)")
+                         " (trace of another program; in a timeline of "
+                         "Horovod, each process is a tensor)")
           : absl::StrCat("Ranks:     ", ranks, " of ", size, " on ",
                          HostsOf(trace)));
   if (const std::string cores = CoresOf(trace); !cores.empty()) {
@@ -165,7 +165,7 @@ void ReportParts(const Examined& examined, Report* report) {
     const auto part_of = [part](const PartTimes& parts) {
       return At(parts, part);
     };
-    if (from_profiler) {  // which has these parts only
+    if (from_profiler) {  // profiles have only these parts
       if (part == StepPart::kDataPlane) add("collectives alone", part_of);
       if (part <= StepPart::kInput) {
         add(std::string(NameOf(part)), part_of);
@@ -188,9 +188,9 @@ void ReportParts(const Examined& examined, Report* report) {
   report->AddLine(absl::StrCat(
       from_profiler
           ? absl::StrCat("Beside operators: ", hidden_ms,
-                         " of collectives a step; alone: no operator runs")
-          : absl::StrCat("Behind computing, unnoticed: ", hidden_ms,
-                         " of communication a step"),
+                         " of collectives per step; alone: no operator runs")
+          : absl::StrCat("Hidden behind computing: ", hidden_ms,
+                         " of communication per step"),
       by_rank.size() > ranks.size()
           ? absl::StrFormat("; --by-rank shows all %d ranks", by_rank.size())
           : ""));

@@ -1,4 +1,4 @@
-// What the viewer has to say, as tables, and its forms: text, CSV, JSON.
+// A report of the viewer: lines and tables, written as text, CSV or JSON.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace hvdlite::timeline {
 
-// A value of a table: a text, or a number as it is to be read.
+// A value of a table: text, or a number in its final format.
 struct Cell {
   Cell(std::string value) : text(std::move(value)) {}  // NOLINT: implicit
   Cell(absl::string_view value) : text(value) {}       // NOLINT: implicit
@@ -29,25 +29,26 @@ struct Table {
   std::string name;  // for JSON, such as "steps"
   std::vector<std::string> columns;
   std::vector<std::vector<Cell>> rows;
-  bool has_totals = false;  // in the last row
-  // As text, a wide table goes on below after so many columns once more.
+  bool has_totals = false;  // the last row has totals
+  // Text splits a wide table into several; each repeats this many first
+  // columns.
   size_t keys = 1;
 };
 
-// Lines of text and tables. JSON and CSV have the tables alone.
+// Lines of text and tables. JSON and CSV contain only the tables.
 class Report {
  public:
   void AddLine(std::string line) { items_.push_back({std::move(line), -1}); }
-  // Words, wrapped; lines after the first stand under `text`.
+  // Adds wrapped text; lines after the first are indented by `head`.
   void AddProse(absl::string_view head, absl::string_view text);
   void AddTable(Table table);
-  // Of a table that lines tell as text already: for CSV and JSON alone.
+  // Adds a table only to CSV and JSON; the text shows it as lines.
   void AddData(Table table) { tables_.push_back(std::move(table)); }
 
   const std::vector<Table>& tables() const { return tables_; }
 
   std::string Text() const;
-  // One table after the other, an empty line between them (RFC 4180).
+  // The tables (RFC 4180), with an empty line between them.
   std::string Csv() const;
   // {"NAME": [{"COLUMN": value, ...}, ...], ...}
   std::string Json() const;
@@ -55,15 +56,15 @@ class Report {
  private:
   struct Item {
     std::string line;
-    int table;  // -1: it is a line
+    int table;  // index; -1: this is a line
   };
 
   std::vector<Item> items_;
   std::vector<Table> tables_;
 };
 
-// `text` with what would disturb a terminal (control characters) replaced by
-// '?'.
+// `text` with control characters replaced by '?': they would disturb a
+// terminal.
 std::string Printable(absl::string_view text);
 
 }  // namespace hvdlite::timeline

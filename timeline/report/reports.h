@@ -1,4 +1,4 @@
-// The viewer's questions to a trace, and their answers.
+// The reports of timeline_viewer, one for each command.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace hvdlite::timeline {
 
-// Files, ranks, time span, warnings.
+// Reports files, ranks, time span and warnings.
 void DescribeTrace(const Examined& examined, Report* report);
 
-// What a step is made of, for all and for each rank; nothing if that is not
-// recorded.
+// Reports the parts of a step, for all ranks and for each; nothing if the trace
+// does not record them.
 void ReportParts(const Examined& examined, Report* report);
-// The costliest finding, the others' titles, and what the start took if that is
-// worth a line.
+// Reports the most expensive finding, the titles of the others, and a long
+// start.
 void ReportFirstFinding(const Examined& examined, Report* report);
 
 void ReportWhy(const Examined& examined, Report* report);
@@ -29,7 +29,7 @@ void ReportCriticalPath(const Examined& examined, Report* report);
 void ReportDifference(const Examined& before, const Examined& after,
                       Report* report);
 
-// Errors: NotFound, which names some of the tensors that there are.
+// Errors: NotFound; the message lists some existing tensors.
 absl::Status ReportTensor(const Examined& examined, const std::string& name,
                           Report* report);
 

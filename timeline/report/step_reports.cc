@@ -1,4 +1,4 @@
-// What reports.h says of steps, and of what they hide.
+// The reports about steps and about communication that they hide.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -40,7 +40,7 @@ void ReportOverlap(const Examined& examined, Report* report) {
   struct Sums {
     int64_t hidden_ns = 0;
     int64_t exposed_ns = 0;
-    int64_t running_ns = 0;  // exposed, batches alone
+    int64_t running_ns = 0;  // the part of exposed_ns in which buckets ran
     int64_t steps = 0;
   };
   std::map<int64_t, Sums> ranks;
@@ -75,8 +75,8 @@ void ReportOverlap(const Examined& examined, Report* report) {
   }
   report->AddLine(
       knows_waits
-          ? "Batches that ran while the application computed (hidden) and what "
-            "it waited for:"
+          ? "Buckets that ran while the application computed (hidden), and all "
+            "its waiting (exposed):"
           : absl::StrCat("Collectives", kNoWaits, ":"));
   report->AddTable(std::move(table));
 }

@@ -1,4 +1,4 @@
-// scale_sim: the negotiation of up to thousands of ranks, simulated.
+// scale_sim simulates the negotiation of up to thousands of ranks.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -29,10 +29,10 @@ struct Flags {
   std::vector<int> arities = {8};
   std::string workload = "training";
   int tensors = 161;
-  std::string gradients;  // a file with others
+  std::string gradients;  // file with other gradients
   std::string network = "infiniband";
   LinkParameters within_node = SharedMemoryLink();
-  // Instead of the network's; negative: the network's.
+  // A negative value means the network's value.
   LinkParameters between_nodes = {-1, -1, -1, -1};
   std::string json;
   std::string html;
@@ -42,22 +42,23 @@ struct Flags {
 void AddFlagsOfLink(CLI::App& app, const std::string& prefix,
                     const std::string& where, LinkParameters& link) {
   app.add_option("--" + prefix + "-latency-us", link.latency_us,
-                 "LogGP's L: latency, " + where)
+                 "LogGP's L: latency in us, " + where)
       ->check(support::NotNegative());
   app.add_option(
          "--" + prefix + "-overhead-us", link.overhead_us,
-         "LogGP's o: a core's time per message sent or received, " + where)
+         "LogGP's o: a core's time per message sent or received in us, " +
+             where)
       ->check(support::NotNegative());
   app.add_option("--" + prefix + "-gap-us", link.gap_us,
-                 "LogGP's g: time between messages at a port, " + where)
+                 "LogGP's g: time between messages at a port in us, " + where)
       ->check(support::NotNegative());
   app.add_option("--" + prefix + "-ns-per-byte", link.ns_per_byte,
-                 "LogGP's G: time per byte, " + where)
+                 "LogGP's G: time per byte in ns, " + where)
       ->check(support::NotNegative());
 }
 
-// Writes `text` to `path`, unless that is empty. Returns the process's exit
-// code: 1, with a message, when it cannot be written.
+// Writes `text` to `path`; does nothing if `path` is empty. Returns the
+// process's exit code: 1, with a message, if it cannot be written.
 int WriteOutput(const std::string& path, const std::string& text) {
   if (path.empty()) return 0;
   const absl::Status status = support::WriteNewFile(path, text);
@@ -78,7 +79,7 @@ LinkParameters LinkBetweenNodes(const Flags& flags) {
   return link;
 }
 
-// With what each rank submits.
+// Returns the options of the simulation, including the workload.
 absl::StatusOr<SimulationOptions> OptionsOf(const Flags& flags) {
   SimulationOptions options = flags.simulation;
   options.network.within_node = flags.within_node;
@@ -96,19 +97,20 @@ absl::StatusOr<SimulationOptions> OptionsOf(const Flags& flags) {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   SimulationOptions& options = flags.simulation;
-  app.add_option("--ranks", flags.ranks, "Sizes of worlds")
+  app.add_option("--ranks", flags.ranks, "Numbers of ranks, one per world")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   support::AddPositive(app, "--ranks-per-node", options.network.ranks_per_node,
-                       "Ranks of a node, which are next to each other");
+                       "Consecutive ranks on a node");
   app.add_option("--arity", flags.arities, "Arities of the tree, each 1 to 31")
       ->check(CLI::Range(1, 31))
       ->capture_default_str();
   CLI::Option* const workload =
       app.add_option(
              "--workload", flags.workload,
-             "training: gradients of ResNet50, ready evenly over backward; "
-             "one: one synchronous allreduce of 4 bytes per step")
+             "Workload: training: gradients of ResNet50, ready at equal "
+             "intervals of backward; one: one synchronous allreduce of 4 bytes "
+             "per step")
           ->check(CLI::IsMember({"training", "one"}))
           ->capture_default_str();
   CLI::Option* const tensors =
@@ -117,37 +119,41 @@ void AddFlags(CLI::App& app, Flags& flags) {
           ->check(CLI::Range(1, 161))
           ->capture_default_str();
   app.add_option("--gradients", flags.gradients,
-                 "File with the gradients of a training, a line for each: "
-                 "elements, relative work of backward (1)")
+                 "File with the gradients of a training, one per line: number "
+                 "of elements, relative work of backward (default: 1)")
       ->excludes(workload)
       ->excludes(tensors);
   support::AddPositive(app, "--steps", options.steps,
-                       "Steps that are measured");
+                       "Number of measured steps");
   support::AddNotNegative(app, "--warmup", options.warmup_steps,
-                          "Steps before; names are announced in the first two");
+                          "Number of steps before the measured ones; names are "
+                          "announced in the first two");
   support::AddNotNegative(app, "--forward-ms", options.cost.forward_ms,
-                          "Duration of the forward pass");
+                          "Duration of the forward pass in ms");
   support::AddNotNegative(
       app, "--backward-ms", options.cost.backward_ms,
-      "Duration of the backward pass, in which gradients get ready");
+      "Duration of the backward pass in ms, in which gradients become ready");
   support::AddNotNegative(app, "--batch-us", options.cost.batch_us,
-                          "Duration of a batch, once all ranks have begun it");
+                          "Duration of a bucket in us, after all ranks have "
+                          "started it");
   support::AddNotNegative(app, "--batch-ns-per-byte",
                           options.cost.batch_ns_per_byte,
-                          "Duration of a batch on top, per byte");
+                          "Additional duration of a bucket in ns per byte");
   support::AddNotNegative(
       app, "--chunk-bytes", options.cost.chunk_bytes,
-      "Size of the pieces of a batch, each of which takes --batch-us; 0: one");
+      "Size of the pieces of a bucket in bytes; each piece takes --batch-us; "
+      "0: one piece");
   support::AddPositive(app, "--fusion-bytes", options.fusion_threshold_bytes,
-                       "Largest batch of several tensors");
+                       "Largest bucket of several tensors, in bytes");
   support::AddNotNegative(app, "--min-batch-bytes", options.min_batch_bytes,
-                          "Smallest batch that begins while nobody waits");
+                          "Smallest bucket that starts before a rank waits, in "
+                          "bytes");
   support::AddNotNegative(
       app, "--gather-us", options.gather_us,
-      "How long a background thread lets submissions gather");
+      "How long a background thread collects submissions, in us");
   app.add_option("--network", flags.network,
-                 "Network between the nodes (docs/scale_sim.md says where the "
-                 "figures are from)")
+                 "Network between the nodes (sources of the figures: "
+                 "docs/scale_sim.md)")
       ->check(CLI::IsMember({"tcp", "infiniband", "tofu"}))
       ->capture_default_str();
   AddFlagsOfLink(app, "node", "within a node", flags.within_node);
@@ -155,21 +161,22 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  flags.between_nodes);
   support::AddNotNegative(
       app, "--jitter", options.network.jitter,
-      "Mean of the exponential distribution by which messages take "
-      "longer, as a part of L");
+      "Mean delay of messages as a part of L (exponential distribution)");
   support::AddNotNegative(
       app, "--compute-jitter", options.compute_jitter,
-      "Mean of the exponential distribution by which computation takes "
-      "longer, per rank and step, as a part of it");
+      "Mean delay of computation as a part of it (exponential distribution, "
+      "per rank and step)");
   support::AddNotNegative(app, "--stragglers", options.stragglers,
-                          "Number of ranks that begin every step late");
+                          "Number of ranks that start every step late");
   support::AddNotNegative(app, "--straggler-delay-ms",
                           options.straggler_delay_ms,
-                          "How late stragglers begin");
+                          "Delay of stragglers in ms");
   app.add_option("--seed", options.seed, "Random seed")->capture_default_str();
-  app.add_option("--json", flags.json, "Also write the results here, as JSON");
-  app.add_option("--html", flags.html,
-                 "Also draw them here, as a page for browsers");
+  app.add_option("--json", flags.json,
+                 "File to which the results are written as JSON");
+  app.add_option(
+      "--html", flags.html,
+      "File to which the results are written as a page for browsers");
   support::AddOverwrite(app, flags.overwrite);
 }
 
@@ -188,7 +195,7 @@ int Run(const Flags& flags) {
   }
   SimulationOptions& options = *read;
 
-  // What a gradient costs grows with the ranks.
+  // The time for a gradient grows with the number of ranks.
   int64_t all = 0;
   for (const int ranks : flags.ranks) {
     all += int64_t{ranks} * std::ssize(flags.arities) *
@@ -196,7 +203,7 @@ int Run(const Flags& flags) {
            std::ssize(options.workload.requests);
   }
   int64_t done = 0;
-  // On standard error: of standard output a table is made.
+  // Progress goes to standard error, since standard output has the table.
   support::ProgressLine line({.item = "ranks' gradient",
                               .items = "gradients",
                               .style = isatty(STDERR_FILENO) != 0
@@ -229,11 +236,11 @@ int Run(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  support::TellIfInterrupted(
-      "scale_sim", "no file is written; the same command begins anew");
+  support::TellIfInterrupted("scale_sim",
+                             "no file is written; run the same command again");
   CLI::App app(
-      "Simulates the negotiation of worlds of many ranks in virtual time, and "
-      "prints what it costs as a table. See docs/scale_sim.md.",
+      "Simulates the negotiation of many ranks in virtual time and prints a "
+      "table of its cost. See docs/scale_sim.md.",
       "scale_sim");
   support::AddVersion(app);
   Flags flags;

@@ -8,15 +8,15 @@ namespace {
 
 int64_t Nanoseconds(double us) { return std::llround(us * 1e3); }
 
-// Of the bytes after the first.
+// The time for the bytes after the first.
 int64_t StreamNanoseconds(const LinkParameters& link, int64_t bytes) {
   return std::llround(link.ns_per_byte * static_cast<double>(bytes - 1));
 }
 
 }  // namespace
 
-// Assumptions, rounded up from a prototype of mailboxes that are polled: a
-// cache line moves between cores in 0.1 to 0.5 us.
+// Assumptions, rounded up from a prototype of polled mailboxes: a cache line
+// moves between cores in 0.1 to 0.5 us.
 LinkParameters SharedMemoryLink() {
   return {
       .latency_us = 0.5, .overhead_us = 0.2, .gap_us = 0.2, .ns_per_byte = 0.1};
@@ -28,7 +28,7 @@ std::optional<LinkParameters> LinkPreset(const std::string& name) {
     return LinkParameters{
         .latency_us = 15, .overhead_us = 4, .gap_us = 4, .ns_per_byte = 0.8};
   }
-  // EDR, 100 Gbit/s; L + 2o is the order of what MPI's ping-pong shows.
+  // EDR, 100 Gbit/s; L + 2o is about the latency of a ping-pong with MPI.
   if (name == "infiniband") {
     return LinkParameters{.latency_us = 1.0,
                           .overhead_us = 0.3,
@@ -87,8 +87,8 @@ Network::Departure Network::Send(int from, int to, int64_t bytes,
 
 int64_t Network::Receive(int from, int to, int64_t bytes, int64_t now_ns) {
   const LinkParameters& link = LinkBetween(from, to);
-  // The message may not have been at the port before the last one's bytes were
-  // through.
+  // The bytes of this message can enter the port only after the bytes of the
+  // message before.
   const int64_t start_ns = std::max(
       now_ns, receive_port_free_ns_[to] + StreamNanoseconds(link, bytes));
   receive_port_free_ns_[to] = start_ns + Nanoseconds(link.gap_us);

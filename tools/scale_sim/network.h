@@ -1,4 +1,4 @@
-// Network: when messages leave and arrive, by the LogGP model.
+// Network computes when messages leave and arrive, with the LogGP model.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace hvdlite::scale_sim {
 
-// LogGP (Alexandrov, Ionescu, Schauser, Scheiman, "LogGP: Incorporating Long
-// Messages into the LogP Model", 1995) for one class of links.
+// The parameters of LogGP (Alexandrov, Ionescu, Schauser, Scheiman, "LogGP:
+// Incorporating Long Messages into the LogP Model", 1995) for a class of links.
 struct LinkParameters {
   double latency_us = 0;   // L: from the sender's port to the receiver's
   double overhead_us = 0;  // o: a core's time per message, at either end
   double gap_us = 0;       // g: between messages, at a port
-  double ns_per_byte = 0;  // G
+  double ns_per_byte = 0;  // G: time per byte
 };
 
 struct NetworkParameters {
@@ -30,18 +30,19 @@ struct NetworkParameters {
   uint64_t seed = 1;
 };
 
-// Shared-memory mailboxes.
+// Mailboxes in shared memory.
 LinkParameters SharedMemoryLink();
 
 // A network between nodes: "tcp", "infiniband", "tofu"; nullopt for others.
 std::optional<LinkParameters> LinkPreset(const std::string& name);
 
-// From an exponential distribution; the same with every standard library.
+// Draws from an exponential distribution. The result is the same with every
+// standard library.
 double DrawExponential(double mean, std::mt19937_64& random);
 
-// Each rank has one port: what it sends leaves one after the other, what it
-// receives arrives one after the other, and messages between two ranks keep
-// their order. There is no contention between ports.
+// Each rank has one port. It sends one message at a time and receives one at a
+// time, and messages between two ranks keep their order. There is no contention
+// between ports.
 class Network {
  public:
   Network(const NetworkParameters& parameters, int ranks);
@@ -50,11 +51,11 @@ class Network {
     int64_t sent_ns = 0;     // the sender's core is free again
     int64_t arrival_ns = 0;  // the last byte is at the receiver
   };
-  // Rank `from` begins to send as soon after `now_ns` as its port is free.
+  // Rank `from` starts to send at `now_ns`, or later when its port is free.
   Departure Send(int from, int to, int64_t bytes, int64_t now_ns);
 
-  // Rank `to` begins to take in a message that has arrived, as soon after
-  // `now_ns` as its port allows; when it has the message.
+  // Rank `to` starts to receive a message that has arrived, at `now_ns` or
+  // later when its port is free. Returns when it has the message.
   int64_t Receive(int from, int to, int64_t bytes, int64_t now_ns);
 
  private:

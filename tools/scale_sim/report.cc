@@ -118,13 +118,13 @@ void PrintTable(const std::vector<Row>& rows, std::ostream& out) {
                          row.warmup.max_bytes)});
   }
   out << support::Wrapped(
-             "Latencies in us: median, p99, max. Messages that the root "
-             "receives and sends per decision. What a rank sends per step, "
-             "messages and bytes, and bytes in a step that announces names: "
-             "mean, max.")
+             "Latencies in us: median, p99, max. At the root: messages that it "
+             "receives and sends per decision. Messages and bytes that a rank "
+             "sends per step, and bytes in a step that announces names: mean, "
+             "max.")
       << "\n"
       << support::TextTable(
-             {"ranks", "arity", "height", "batch latency", "tensor latency",
+             {"ranks", "arity", "height", "bucket latency", "tensor latency",
               "step ms", "decisions", "at the root", "messages", "bytes",
               "bytes announcing"},
              cells, {.keys = 2});
@@ -180,7 +180,7 @@ std::string ToPage(const std::vector<Row>& rows) {
     curve.x.push_back(row.ranks);
     curve.values.push_back(row.batch_latency_us.max);
   }
-  support::Chart chart = {.title = "Batch latency, at most",
+  support::Chart chart = {.title = "Largest bucket latency",
                           .x_label = "ranks",
                           .y_label = "us",
                           .curves = {},

@@ -1,4 +1,4 @@
-// What a simulation showed, and how it is told.
+// The results of a simulation as a table, as JSON and as a page.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct Distribution {
   double max = 0;
 };
 
-// Of at least one sample.
+// Requires at least one sample.
 Distribution DistributionOf(std::vector<float> samples);
 
-// What ranks sent, per rank and step.
+// The messages of ranks, per rank and step.
 struct Load {
   double mean_messages = 0;
   double max_messages = 0;
@@ -32,7 +32,7 @@ struct Load {
 };
 Load LoadOf(const Traffic& traffic, int steps);
 
-// One line of the table: one world.
+// A row of the table: one world.
 struct Row {
   int ranks = 0;
   int arity = 0;
@@ -41,7 +41,7 @@ struct Row {
   Distribution tensor_latency_us;
   Distribution batch_latency_us;
   double median_lateness_us = 0;
-  // Means over the steps, of the ranks' last.
+  // Means over the steps. A step ends when its last rank ends.
   double step_ms = 0;
   double computation_ms = 0;  // until the last rank has computed
   double batches_ms = 0;
@@ -50,12 +50,12 @@ struct Row {
 };
 Row RowOf(const SimulationOptions& options, const SimulationResult& result);
 
-// What its columns are, and the table.
+// Prints an explanation of the columns, and the table.
 void PrintTable(const std::vector<Row>& rows, std::ostream& out);
 std::string ToJson(const SimulationOptions& options,
                    const std::vector<Row>& rows);
 
-// For browsers: latencies over ranks, a curve for each arity.
+// Returns a page for browsers: latency over ranks, with a curve for each arity.
 std::string ToPage(const std::vector<Row>& rows);
 
 }  // namespace hvdlite::scale_sim

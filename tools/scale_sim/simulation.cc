@@ -33,27 +33,27 @@ struct Message {
 struct Event {
   enum class Kind : uint8_t {
     kReady,      // the rank's next tensor is ready
-    kGatherEnd,  // its background thread has let submissions gather
+    kGatherEnd,  // its background thread has collected submissions long enough
     kArrival,    // a message has reached it
-    kReceived,   // it has taken a message in
-    kServed,     // it has sent what there was to send
-    kBatchEnd,   // the batch has run, on all ranks
+    kReceived,   // it has received a message
+    kServed,     // it has sent all its messages
+    kBatchEnd,   // the bucket has run on all ranks
   };
   Kind kind = Kind::kReady;
   int rank = 0;
-  std::unique_ptr<Message> message = nullptr;  // of kArrival
+  std::unique_ptr<Message> message = nullptr;  // for kArrival
 };
 
-// One rank: its Negotiator, and one core that coordinates.
+// One rank: its Negotiator, and one core that runs the coordinator.
 struct Rank {
   std::unique_ptr<Negotiator> negotiator;
   std::deque<std::unique_ptr<Message>> inbox;
-  std::vector<int> submitted;  // tensors not yet taken in
-  std::optional<int> urgent;   // the same, of a wait
+  std::vector<int> submitted;  // tensors not yet passed to the negotiator
+  std::optional<int> urgent;   // a tensor to mark as urgent
   bool serving = false;        // the core is busy
-  bool look_again = false;     // something came up meanwhile
-  int64_t gather_end_ns = -1;  // asleep until then; -1: not
-  int next_tensor = 0;         // to be submitted in this step
+  bool look_again = false;     // more work arrived meanwhile
+  int64_t gather_end_ns = -1;  // the thread sleeps until then; -1: it is awake
+  int next_tensor = 0;         // next tensor to submit in this step
   int waits_for = -1;          // the application waits for this tensor
   double slowness = 1;         // of computation, in this step
 };
@@ -86,7 +86,7 @@ class World {
   // Waits for the last tensor that is pending.
   void WaitForLast(int rank, int64_t now_ns);
 
-  // ---- Coordinating, as in negotiation/engine/coordinator.cc.
+  // ---- The coordinator, as in negotiation/engine/coordinator.cc.
   void Wake(int rank, int64_t now_ns);
   void Serve(int rank, int64_t now_ns);
   void ReceiveNext(int rank, int64_t now_ns);
@@ -94,7 +94,7 @@ class World {
   void FinishServing(int rank, int64_t now_ns);
   int64_t SendOutgoing(int rank, int64_t now_ns);
 
-  // ---- Batches. All ranks run the same one at a time.
+  // ---- Buckets. All ranks run the same bucket at a time.
   void BeginBatch(int rank, const Decision& decision, int64_t now_ns);
   void EndBatch(int64_t now_ns);
 
@@ -105,7 +105,7 @@ class World {
   void Fail(const std::string& what) { status_ = absl::InternalError(what); }
 
   const SimulationOptions options_;
-  // By their time; of the same time in the order in which they were added.
+  // By time; events of the same time are in the order in which they were added.
   std::multimap<int64_t, Event> events_;
   Network network_;
   std::mt19937_64 random_;
@@ -114,7 +114,8 @@ class World {
   SimulationResult result_;
   absl::Status status_;
 
-  // The step that all ranks are in: a step ends with a batch, on all at once.
+  // The current step of all ranks. A step ends with a bucket, on all ranks at
+  // the same time.
   int step_ = 0;
   int64_t step_begin_ns_ = 0;
   std::vector<int64_t> first_ready_ns_;  // per tensor
@@ -122,13 +123,13 @@ class World {
   std::vector<bool> pending_;
   int pending_count_ = 0;
 
-  // The batch that runs.
+  // The current bucket.
   uint64_t batch_number_ = 0;  // 0: none
   std::vector<int> batch_tensors_;
   int batch_started_ = 0;
-  int64_t batch_start_ns_ = 0;  // of the last rank so far
-  int64_t batch_end_ns_ = 0;    // of the last batch that has ended
-  int64_t batches_ns_ = 0;      // of the batches of this step
+  int64_t batch_start_ns_ = 0;  // start of the last rank so far
+  int64_t batch_end_ns_ = 0;    // end of the bucket before
+  int64_t batches_ns_ = 0;      // sum over the buckets of this step
 };
 
 World::World(const SimulationOptions& options)
@@ -147,7 +148,7 @@ World::World(const SimulationOptions& options)
   negotiator.tree_arity = options_.tree_arity;
   negotiator.fusion_threshold_bytes = options_.fusion_threshold_bytes;
   negotiator.min_batch_bytes = options_.min_batch_bytes;
-  // Nobody is called only because time passes.
+  // No timer runs: nothing happens only because time passes.
   negotiator.stall_warning = absl::InfiniteDuration();
   negotiator.heartbeat.timeout = absl::InfiniteDuration();
   for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -162,7 +163,7 @@ World::World(const SimulationOptions& options)
     traffic->messages.resize(options_.ranks, 0);
     traffic->bytes.resize(options_.ranks, 0);
   }
-  // The first of a shuffled list.
+  // The stragglers are the first ranks of a shuffled list.
   std::vector<int> order(options_.ranks);
   for (int rank = 0; rank < options_.ranks; ++rank) order[rank] = rank;
   for (int i = 0; i < std::min(options_.stragglers, options_.ranks); ++i) {
@@ -229,7 +230,7 @@ void World::OnReady(int rank, int64_t now_ns) {
     return;
   }
   At(ReadyNanos(rank, state.next_tensor), {Event::Kind::kReady, rank});
-  if (state.serving || state.gather_end_ns >= 0) return;  // taken in then
+  if (state.serving || state.gather_end_ns >= 0) return;  // handled later
   if (BytesOf(state.submitted) >= options_.min_batch_bytes) {
     Serve(rank, now_ns);
     return;
@@ -247,7 +248,7 @@ void World::WaitForLast(int rank, int64_t now_ns) {
     state.waits_for = tensor;
     break;
   }
-  // The application coordinates, though the background thread be asleep.
+  // The application runs the coordinator, even if the background thread sleeps.
   state.gather_end_ns = -1;
   Wake(rank, now_ns);
 }
@@ -340,7 +341,7 @@ int64_t World::SendOutgoing(int rank, int64_t now_ns) {
 void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
   if (decision.kind != Decision::Kind::kBatch) {
     Fail(absl::StrCat("rank ", rank, ": decision ", decision.number,
-                      " is no batch: ", decision.message));
+                      " is not a bucket: ", decision.message));
     return;
   }
   if (batch_started_ == 0) {
@@ -350,8 +351,8 @@ void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
       batch_tensors_.push_back(static_cast<int>(*tensor.token));
     }
   } else if (decision.number != batch_number_) {
-    Fail(absl::StrCat("rank ", rank, " begins batch ", decision.number,
-                      " while others run ", batch_number_));
+    Fail(absl::StrCat("rank ", rank, " starts bucket ", decision.number,
+                      " while others run bucket ", batch_number_));
     return;
   }
   if (step_ >= options_.warmup_steps) {
@@ -400,7 +401,7 @@ void World::Handle(int64_t now_ns, Event event) {
       OnReady(event.rank, now_ns);
       break;
     case Event::Kind::kGatherEnd:
-      // Unless an application has taken over meanwhile.
+      // The application may have taken over meanwhile.
       if (state.gather_end_ns != now_ns) break;
       state.gather_end_ns = -1;
       Wake(event.rank, now_ns);
@@ -435,7 +436,7 @@ absl::StatusOr<SimulationResult> World::Run() {
   if (pending_count_ > 0) {
     return absl::InternalError(
         absl::StrCat("step ", step_, ": ", pending_count_,
-                     " tensors have not been decided, and nothing moves"));
+                     " tensors are undecided, and no event is left"));
   }
   return std::move(result_);
 }

@@ -15,9 +15,9 @@
 namespace hvdlite::scale_sim {
 namespace {
 
-constexpr int64_t kMostElements = 1'000'000'000'000;  // of all gradients
+constexpr int64_t kMostElements = 1'000'000'000'000;  // sum of all gradients
 
-// Ready when their share of the work and all before it are done.
+// A gradient is ready when its part of the work, and all work before, is done.
 std::vector<double> ReadyFractions(const std::vector<double>& work) {
   const double total = std::accumulate(work.begin(), work.end(), 0.0);
   std::vector<double> fractions;
@@ -33,8 +33,8 @@ std::vector<double> ReadyFractions(const std::vector<double>& work) {
 absl::Status BadLine(int number, absl::string_view line) {
   return absl::InvalidArgumentError(absl::StrCat(
       "line ", number, ": '", line,
-      "' must be a number of elements above 0, and optionally a work above 0; "
-      "together there may be ",
+      "' must be a number of elements above 0 and, optionally, a work above 0; "
+      "the limits of their sums are ",
       kMostElements, " elements and a work of 1e300"));
 }
 
@@ -98,7 +98,8 @@ absl::StatusOr<Workload> ParseGradients(absl::string_view text) {
   }
   if (work.empty()) {
     return absl::InvalidArgumentError(
-        "has no gradients; write one line with its elements for each");
+        "has no gradients; write one line per gradient, with its number of "
+        "elements");
   }
   workload.ready_fraction = ReadyFractions(work);
   return workload;
@@ -108,7 +109,7 @@ absl::StatusOr<Workload> ReadGradients(const std::string& path) {
   const absl::StatusOr<std::string> text = base::ReadFile(path);
   if (!text.ok()) {
     return absl::NotFoundError(absl::StrCat(
-        path, ": cannot be read; name a file with a line per gradient"));
+        path, ": cannot be read; use a file with one line per gradient"));
   }
   absl::StatusOr<Workload> workload = ParseGradients(*text);
   if (workload.ok()) return workload;

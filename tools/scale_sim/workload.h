@@ -1,4 +1,4 @@
-// Workload: what every rank submits in a step.
+// Workload: the operations that every rank submits in a step.
 #pragma once
 
 #include <string>
@@ -10,31 +10,30 @@
 
 namespace hvdlite::scale_sim {
 
-// A rank that has submitted everything waits for all of it, the last first, as
-// an optimizer's step() does.
+// A rank that has submitted all its operations waits for them, the last one
+// first, like an optimizer's step().
 struct Workload {
   std::string name;
-  // In the order in which they get ready.
+  // In the order in which they become ready.
   std::vector<negotiation::Request> requests;
-  // Per request: after which part of the backward pass it is ready; ascending,
-  // the last at 1.
+  // Per request: the part of the backward pass after which it is ready. The
+  // values ascend; the last is 1.
   std::vector<double> ready_fraction;
 };
 
-// One allreduce of one float, which the rank waits for as soon as it has
-// submitted it: a synchronous call.
+// A synchronous allreduce of one float: the rank waits for it after submitting.
 Workload OneTensor();
 
 // The first `tensors` (1 to 161) of ResNet50's gradients, in backward's order,
 // ready at equal intervals.
 Workload Training(int tensors);
 
-// One line per gradient, in backward's order: its elements (float32), then,
-// after white space, what computing it takes relative to the others; without,
-// all take the same. Empty lines, and what follows a '#', are left out.
+// Parses one line per gradient, in backward's order: its elements (float32)
+// and, optionally after white space, its computing time relative to the others
+// (default: 1). Empty lines, and text after a '#', are ignored.
 absl::StatusOr<Workload> ParseGradients(absl::string_view text);
 
-// The same from a file, which errors name.
+// The same for a file. Errors name the file.
 absl::StatusOr<Workload> ReadGradients(const std::string& path);
 
 }  // namespace hvdlite::scale_sim

@@ -18,7 +18,8 @@ namespace {
 
 using timeline::Examined;
 
-// Without "<", which could end the element.
+// Appends a <script> element with `json`. A "<" is escaped: it could end the
+// element.
 absl::Status AppendData(absl::string_view id, const std::string& json,
                         timeline::TraceSink* file) {
   return file->Append(absl::StrCat(
@@ -41,7 +42,7 @@ absl::Status AppendAllData(const Examined& examined,
   return absl::OkStatus();
 }
 
-// The frame up to `mark`; what is left stays in `frame`.
+// Returns the frame up to `mark` and removes it, and the mark, from `frame`.
 absl::string_view TakeUpTo(absl::string_view mark, absl::string_view* frame) {
   const size_t at = frame->find(mark);
   const absl::string_view before = frame->substr(0, at);

@@ -1,5 +1,5 @@
-// A trace as one HTML file that needs nothing else: what a step's time is made
-// of, findings, and all ranks on one time axis.
+// Writes a trace as one HTML file that needs no other files. It shows the parts
+// of a step, the findings, and all ranks on one time axis.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace hvdlite::timeline_viewer {
 
-// The page's own parts, from html/: made at build time.
-extern const absl::string_view kPageFrame;  // with the marks below
+// The texts of the page, made from html/ at build time.
+extern const absl::string_view kPageFrame;  // contains the marks below
 extern const absl::string_view kPageStyle;
 extern const absl::string_view kPageScript;
 inline constexpr absl::string_view kPageStyleMark = "/*STYLE*/";
 inline constexpr absl::string_view kPageDataMark = "<!--DATA-->";
 inline constexpr absl::string_view kPageScriptMark = "/*SCRIPT*/";
 
-// Writes the page to `path`, whole or not at all (timeline::OutputFile). Errors
-// name the file.
+// Writes the page to `path` atomically (timeline::OutputFile). Errors name the
+// file.
 absl::Status WriteHtmlPage(const timeline::Examined& examined,
                            const std::string& path);
 

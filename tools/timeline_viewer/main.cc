@@ -1,4 +1,4 @@
-// timeline_viewer: where the time of a trace went.
+// timeline_viewer shows where the time of a trace went, and why.
 
 #include <iostream>
 #include <string>
@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   hvdlite::support::TellIfInterrupted(
-      "timeline_viewer", "no file is written; the same command begins anew");
+      "timeline_viewer", "no file is written; run the same command again");
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return hvdlite::timeline_viewer::RunViewer(arguments, std::cout, std::cerr);
 }

@@ -23,7 +23,7 @@ absl::Status ReportMerge(const std::vector<std::string>& files,
       timeline::MergeTraces(files, out, {.force = force});
   if (absl::IsFailedPrecondition(merged.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
-        merged.status().message(), "; --force takes them as they are"));
+        merged.status().message(), "; --force merges them without a shift"));
   }
   HVDLITE_RETURN_IF_ERROR(merged.status());
   Table table = {.name = "merged",
@@ -32,7 +32,7 @@ absl::Status ReportMerge(const std::vector<std::string>& files,
                  .rows = {}};
   int64_t events = 0;
   bool all_known = true;
-  int64_t largest_ns = 0;  // of the uncertainties
+  int64_t largest_ns = 0;  // largest uncertainty
   int64_t second_ns = 0;
   for (const timeline::MergedTrace& trace : *merged) {
     events += trace.events;
@@ -53,7 +53,7 @@ absl::Status ReportMerge(const std::vector<std::string>& files,
            Cell::Number(static_cast<double>(clock.offset_ns) / 1e3, 3),
            uncertainty_ns.has_value()
                ? Cell::Number(static_cast<double>(*uncertainty_ns) / 1e3, 3)
-               : Cell("not known"),
+               : Cell("unknown"),
            trace.events});
     }
   }
@@ -64,8 +64,8 @@ absl::Status ReportMerge(const std::vector<std::string>& files,
       all_known
           ? absl::StrFormat("Times of two ranks agree to %.3f us",
                             static_cast<double>(largest_ns + second_ns) / 1e3)
-          : "How well times of the ranks agree is not known: not all tell the "
-            "uncertainty of their clock offsets");
+          : "It is unknown how well the times of the ranks agree: some files "
+            "have no uncertainty of their clock offset");
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// One trace of several files, clocks aligned.
+// Merges trace files into one trace with aligned clocks.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace hvdlite::timeline_viewer {
 
-// Writes all of `files` to `out`, and tells people how well their clocks agree.
-// With `force` also what tells no clock offset, as if it were 0. Errors leave
-// `out` as it was.
+// Merges `files` into `out` and reports how well their clocks agree. With
+// `force`, also merges files without a clock offset, as if it were 0. After an
+// error, `out` is unchanged.
 absl::Status ReportMerge(const std::vector<std::string>& files,
                          const std::string& out, bool force,
                          timeline::Report* report);

@@ -72,7 +72,7 @@ json Findings(const Examined& examined, const PageSpan& span) {
   return findings;
 }
 
-// Each as [rank, number, start, parts ..., hidden, lateness].
+// Each step is [rank, number, start, parts ..., hidden, lateness].
 json Steps(const StepAnalysis& analysis, const PageSpan& span) {
   const std::vector<double> lateness = LatenessOf(analysis);
   json steps = json::array();
@@ -106,7 +106,7 @@ json StepInDetail(const Examined& examined, const PageSpan& span,
                    {"spans", json::array()},
                    {"batches", json::array()}};
   }
-  // What the application did, as the analysis divides it.
+  // The application's spans, by the parts of the analysis.
   const std::map<std::string, StepPart> parts = {
       {timeline::kWaitForGradients, StepPart::kWaitForRanks},
       {"WAIT", StepPart::kWaitForRanks},
@@ -145,7 +145,7 @@ json StepInDetail(const Examined& examined, const PageSpan& span,
   return detail;
 }
 
-// The table of `timeline_viewer stragglers`, as texts.
+// The table of `timeline_viewer stragglers`, as strings.
 json Stragglers(const Examined& examined) {
   timeline::Report report;
   timeline::ReportStragglers(examined, &report);
@@ -201,7 +201,7 @@ std::string LaneName(const Trace& trace, const PageRow& row) {
   return lane == trace.lanes.end() ? "" : lane->second;
 }
 
-// Each as [pid, tid, depth, slices, name of the lane].
+// Each row is [pid, tid, depth, number of slices, name of the track].
 json Rows(const Trace& trace, const std::vector<PageRow>& rows) {
   json list = json::array();
   for (const PageRow& row : rows) {
@@ -232,7 +232,7 @@ json Charts(const std::vector<PageChart>& charts, const PageSpan& span) {
   return list;
 }
 
-// Each as [name, covered ns, wall ns, self ns, occurrences].
+// Each name is [name, covered ns, wall ns, self ns, occurrences].
 json Summary(const Trace& trace) {
   json names = json::array();
   for (const timeline::NameSummary& name : timeline::Summarize(trace).names) {
@@ -281,7 +281,7 @@ std::vector<double> LatenessOf(const StepAnalysis& analysis) {
 }
 
 int64_t TypicalStep(const StepAnalysis& analysis) {
-  std::vector<std::pair<int64_t, int64_t>> lengths;  // and numbers
+  std::vector<std::pair<int64_t, int64_t>> lengths;  // length and number
   const std::vector<RankStep> steady = analysis.SteadySteps();
   for (const RankStep& step : steady) {
     if (step.rank == steady.front().rank) {

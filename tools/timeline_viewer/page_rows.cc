@@ -17,7 +17,7 @@ using timeline::Trace;
 using timeline::TraceCounter;
 using timeline::TraceSlice;
 
-// Where a rank's lane stands among its others.
+// The position of a track among the tracks of its rank.
 int64_t LaneOrder(const Trace& trace, int64_t pid, int64_t tid) {
   if (!trace.processes.at(pid).is_rank) return tid;
   switch (tid) {
@@ -34,11 +34,11 @@ int64_t LaneOrder(const Trace& trace, int64_t pid, int64_t tid) {
   }
 }
 
-// The name that most of the time of slices [begin, end) went into; of equals
-// the one that occurs first.
+// The name that takes most of the time of slices [begin, end). If several take
+// the same, the one that occurs first.
 size_t MainName(const Trace& trace, const std::vector<size_t>& slices,
                 size_t begin, size_t end) {
-  std::map<size_t, std::pair<int64_t, size_t>> times;  // and the first place
+  std::map<size_t, std::pair<int64_t, size_t>> times;  // time and first place
   for (size_t i = begin; i < end; ++i) {
     const TraceSlice& slice = trace.slices[slices[i]];
     auto& [ns, place] =
@@ -103,8 +103,8 @@ void AddLevels(const Trace& trace, PageRow* row) {
   }
 }
 
-// Of one lane: its slices on as few rows as keep them apart, a slice below the
-// one that it is nested in.
+// Puts the slices of one track on as few rows as possible without overlap. A
+// nested slice is below the slice that contains it.
 void AddRowsOfLane(const Trace& trace, std::vector<size_t> slices,
                    std::vector<PageRow>* rows) {
   std::stable_sort(slices.begin(), slices.end(), [&](size_t a, size_t b) {
@@ -114,7 +114,7 @@ void AddRowsOfLane(const Trace& trace, std::vector<size_t> slices,
            std::tie(right.start_ns, left.duration_ns);
   });
   const size_t first_row = rows->size();
-  std::vector<int64_t> ends_ns;  // of each row's last slice
+  std::vector<int64_t> ends_ns;  // end of the last slice of each row
   for (const size_t index : slices) {
     const TraceSlice& slice = trace.slices[index];
     size_t depth = 0;
@@ -133,8 +133,8 @@ void AddRowsOfLane(const Trace& trace, std::vector<size_t> slices,
   }
 }
 
-// How a counter of hvdlite's is shown: its value divided by the time since the
-// sample before, in seconds, and by `divisor`.
+// How the page shows a counter of hvdlite: its value, divided by the seconds
+// since the previous sample and by `divisor`.
 struct RateLine {
   absl::string_view counter;
   absl::string_view value;
@@ -146,9 +146,9 @@ struct RateLine {
 };
 
 constexpr std::array kRateLines = {
-    RateLine{"PROGRESS_THREAD", "cpu_us", "progress thread", "% of a core",
+    RateLine{"PROGRESS_THREAD", "cpu_us", "background thread", "% of a core",
              "running", 1e4, true},
-    RateLine{"PROGRESS_THREAD", "delay_us", "progress thread", "% of a core",
+    RateLine{"PROGRESS_THREAD", "delay_us", "background thread", "% of a core",
              "waiting", 1e4, true},
     RateLine{"MAIN_THREAD", "cpu_us", "main thread", "% of a core", "running",
              1e4, true},
@@ -171,7 +171,7 @@ class ChartCollector {
 
   void AddRates(const TraceCounter& counter) {
     const std::string& name = trace_.names[counter.name];
-    // Of the first sample it is not known since when its values count.
+    // The first sample is skipped: the start of its interval is unknown.
     const auto [last, is_first] =
         last_ns_.try_emplace({counter.pid, counter.name}, counter.time_ns);
     const double since_s =
@@ -208,7 +208,7 @@ class ChartCollector {
   void AddPoint(int64_t order, const TraceCounter& counter,
                 const std::string& label, const std::string& unit,
                 const std::string& line_name, double value) {
-    // In the table's order: a chart stands where its first line does.
+    // Charts have the order of their first lines in the table.
     for (int64_t i = 0; i < order; ++i) {
       if (kRateLines[static_cast<size_t>(i)].label == label) order = i;
     }

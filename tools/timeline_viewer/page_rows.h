@@ -1,5 +1,5 @@
-// Rows of the HTML page's time axis, with levels of detail, so that a browser
-// draws a million slices by looking at some thousand.
+// Rows of the HTML page's time axis. They have levels of detail, so that a
+// browser reads some thousand nodes to draw a million slices.
 #pragma once
 
 #include <cstddef>
@@ -11,36 +11,36 @@
 
 namespace hvdlite::timeline_viewer {
 
-// A node of a level stands for so many of the level below it, or slices.
+// The number of nodes of the level below, or of slices, that a node replaces.
 inline constexpr size_t kNodeChildren = 16;
 // Slices that are nested deeper, or overlap more, share the last row.
 inline constexpr size_t kMostDepths = 24;
 
-// Slices that follow one another on a row, seen from afar.
+// A node of a level: consecutive slices of a row, drawn as one.
 struct LevelNode {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  int64_t busy_ns = 0;  // sum of their durations
-  size_t name = 0;      // that took most of it; index in Trace::names
+  int64_t busy_ns = 0;  // sum of the durations
+  size_t name = 0;      // name that takes most of it; index in Trace::names
 };
 
-// Slices of a lane at one depth of nesting. But for the last depth they do not
-// overlap.
+// Slices of a track at one depth of nesting. They do not overlap, except at the
+// last depth.
 struct PageRow {
   int64_t pid = 0;
   int64_t tid = 0;
   size_t depth = 0;
   std::vector<size_t> slices;  // indices in Trace::slices, by start
-  // The finest first, the last has at most kNodeChildren nodes. None if there
-  // are no more slices than that.
+  // Levels of detail, the finest first; the last has at most kNodeChildren
+  // nodes. Empty if the row has at most that many slices.
   std::vector<std::vector<LevelNode>> levels;
 };
 
-// All slices of `trace`, by process, lane (steps and application first, tensors
-// last) and depth.
+// Returns all slices of `trace`, by process, track (steps and application
+// first, tensors last) and depth.
 std::vector<PageRow> MakePageRows(const timeline::Trace& trace);
 
-// Counters of one process that have a unit in common, as lines of a chart.
+// Counters of one process with a common unit, as lines of a chart.
 struct PageChart {
   struct Line {
     std::string name;
@@ -53,8 +53,9 @@ struct PageChart {
   std::vector<Line> lines;
 };
 
-// Those of hvdlite's ranks as rates, such as the share of a core that a thread
-// waited for one; others as they are. By process.
+// Returns the charts by process. Counters of hvdlite's ranks become rates, such
+// as the part of the time in which a thread waited for a core. Others are
+// unchanged.
 std::vector<PageChart> MakePageCharts(const timeline::Trace& trace);
 
 }  // namespace hvdlite::timeline_viewer

@@ -21,7 +21,7 @@ using timeline::TraceDamage;
 constexpr size_t kMostLines = 20;
 constexpr size_t kRepairWriteBytes = size_t{1} << 20;
 
-// `bytes` less what separates events, which is no loss.
+// `bytes` without separators of events at both ends: these are no loss.
 absl::string_view WithoutSeparators(absl::string_view bytes) {
   constexpr absl::string_view kSeparators(", \t\r\n\0", 6);
   const size_t first = bytes.find_first_not_of(kSeparators);
@@ -29,7 +29,7 @@ absl::string_view WithoutSeparators(absl::string_view bytes) {
   return bytes.substr(first, bytes.find_last_not_of(kSeparators) - first + 1);
 }
 
-// Takes the whole events of `text` over to a file.
+// Copies the complete events of `text` to a file.
 class Mender {
  public:
   Mender(absl::string_view text, timeline::OutputFile* out)
@@ -70,7 +70,8 @@ class Mender {
     if (pending_.size() >= kRepairWriteBytes) Flush();
   }
 
-  // The text is whole up to `end`, where events begin; 0: it is damaged before.
+  // The text is intact up to `end`, where events begin. 0: it is damaged before
+  // the events.
   void FindHead(size_t end) {
     if (!head_.empty()) return;
     head_ = end == 0 ? "[" : text_.substr(0, end);
@@ -84,9 +85,9 @@ class Mender {
         WithoutSeparators(text_.substr(begin, end - begin));
     repair_.lost_bytes += static_cast<int64_t>(lost.size());
     if (repair_.lost.size() < kMostLines) {
-      repair_.lost.push_back(absl::StrCat(
-          lost.size(), lost.size() == 1 ? " byte" : " bytes", " from byte ",
-          lost.data() - text_.data(), " on: ", why));
+      repair_.lost.push_back(
+          absl::StrCat(lost.size(), lost.size() == 1 ? " byte" : " bytes",
+                       " from byte ", lost.data() - text_.data(), ": ", why));
     }
   }
 
@@ -94,7 +95,7 @@ class Mender {
     if (report.cut_off) {
       Lose(report.last_event_end, text_.size(), "cut off within an event");
     } else if (repair_.lost.size() < kMostLines) {
-      repair_.lost.push_back("its end, which was missing and is there now");
+      repair_.lost.push_back("the end of the file (it has been added)");
     }
   }
 
@@ -105,7 +106,7 @@ class Mender {
 
   const absl::string_view text_;
   timeline::OutputFile* const out_;
-  absl::string_view head_;  // what stands before the first event
+  absl::string_view head_;  // the text before the first event
   bool is_object_ = false;
   std::string pending_;
   Repair repair_;
@@ -123,7 +124,7 @@ absl::StatusOr<Repair> RepairTraceFile(const std::string& path,
   HVDLITE_ASSIGN_OR_RETURN(Repair repair, Mender(read.text, file.get()).Run());
   if (repair.events == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " holds no whole event: there is nothing to be repaired"));
+        path, " has no complete event: there is nothing to repair"));
   }
   HVDLITE_RETURN_IF_ERROR(file->Commit());
   if (!read.warning.empty()) {

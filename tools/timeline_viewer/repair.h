@@ -1,4 +1,4 @@
-// Makes a trace whole that is cut off or damaged.
+// Repairs a trace that is cut off or damaged.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 namespace hvdlite::timeline_viewer {
 
 struct Repair {
-  int64_t events = 0;             // kept: all that are whole
+  int64_t events = 0;             // complete events; all are kept
   int64_t lost_bytes = 0;         // of the text
-  std::vector<std::string> lost;  // for people, a line each; no more than 20
+  std::vector<std::string> lost;  // for people, at most 20 lines
 };
 
-// Writes to `out` (packed if it ends in ".gz") what is whole in the trace file
-// `path`: JSON, with the events as they stand there, and around them, if
-// nothing of it is damaged, what an object holds beside them. Errors: `path`
-// cannot be read or holds no event; `out` cannot be written.
+// Writes the complete events of the trace file `path` to `out` as JSON (gzipped
+// if `out` ends in ".gz"). The text of the events is unchanged. If `path` holds
+// an object, the intact text around the events is kept, too. Errors: `path`
+// cannot be read or has no complete event; `out` cannot be written.
 absl::StatusOr<Repair> RepairTraceFile(const std::string& path,
                                        const std::string& out);
 
-// The same, and tells people of it.
+// The same, with a report for people.
 absl::Status ReportRepair(const std::string& path, const std::string& out,
                           timeline::Report* report);
 

@@ -35,7 +35,7 @@ namespace {
 using timeline::ParsedEvent;
 using timeline::Report;
 
-// "100-110", "100-" or "100", from 1.
+// Parses steps such as "100-110", "100-" or "100"; the first step is 1.
 absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(
     const std::string& text) {
   const std::vector<std::string> ends = absl::StrSplit(text, '-');
@@ -49,30 +49,32 @@ absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(
       first >= 1 && last >= first;
   if (is_right) return std::make_pair(first, last);
   return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is no steps such as 100-110, 100- or 100"));
+      absl::StrCat("'", text,
+                   "' is not a range of steps such as 100-110, 100- "
+                   "or 100"));
 }
 
-// "0,3".
+// Parses ranks such as "0,3".
 absl::StatusOr<std::set<int64_t>> ParseRanks(const std::string& text) {
   std::set<int64_t> ranks;
   for (const absl::string_view item : absl::StrSplit(text, ',')) {
     int64_t rank = 0;
     if (!absl::SimpleAtoi(item, &rank)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", text, "' is no list of ranks such as 0,3"));
+          absl::StrCat("'", text, "' is not a list of ranks such as 0,3"));
     }
     ranks.insert(rank);
   }
   return ranks;
 }
 
-// Milliseconds that are a time (95 years at most), as ns.
+// Parses milliseconds (at most 95 years) and returns ns.
 absl::StatusOr<int64_t> ParseTime(const std::string& text) {
   constexpr double kLatestMs = 3e12;
   double time_ms = 0;
   if (!absl::SimpleAtod(text, &time_ms) || !(std::abs(time_ms) <= kLatestMs)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is no time in milliseconds"));
+        absl::StrCat("'", text, "' is not a time in milliseconds"));
   }
   return std::llround(time_ms * 1e6);
 }
@@ -90,7 +92,7 @@ std::string Milliseconds(int64_t time_ns) {
   return absl::StrFormat("%.3f", static_cast<double>(time_ns) / 1e6);
 }
 
-// "0 to 3", "0, 2, 7".
+// A list such as "0 to 3" or "0, 2, 7".
 std::string ListOf(const std::vector<int64_t>& numbers) {
   return numbers.size() > 2 && numbers.back() - numbers.front() ==
                                    static_cast<int64_t>(numbers.size()) - 1
@@ -98,7 +100,7 @@ std::string ListOf(const std::vector<int64_t>& numbers) {
              : absl::StrJoin(numbers, ", ");
 }
 
-// NotFound if one of `asked` has no event.
+// Returns NotFound if one of `asked` has no event.
 absl::Status CheckRanks(const std::string& path, const timeline::Trace& trace,
                         const std::set<int64_t>& asked) {
   std::vector<int64_t> known;
@@ -109,13 +111,13 @@ absl::Status CheckRanks(const std::string& path, const timeline::Trace& trace,
   }
   if (missing.empty()) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(
-      path, " holds nothing of ", missing.size() == 1 ? "rank " : "ranks ",
-      ListOf(missing), "; it holds ", known.size() == 1 ? "rank " : "ranks ",
+      path, " has no events of ", missing.size() == 1 ? "rank " : "ranks ",
+      ListOf(missing), "; it has ", known.size() == 1 ? "rank " : "ranks ",
       ListOf(known)));
 }
 
-// The time of the steps `first` to `last`, of each rank, and, for ranks that do
-// not tell, of all.
+// The time of the steps `first` to `last` on each rank. Ranks without recorded
+// steps use the time of all ranks together.
 class StepWindows {
  public:
   static absl::StatusOr<StepWindows> Find(const std::string& path,
@@ -137,11 +139,9 @@ class StepWindows {
     if (!found.ranks_.empty()) return found;
     return absl::NotFoundError(
         known_last == 0
-            ? absl::StrCat(path,
-                           " does not tell its training steps: take "
-                           "--from and --to")
-            : absl::StrCat(path, " holds steps ", known_first, " to ",
-                           known_last, " only"));
+            ? absl::StrCat(path, " has no training steps: use --from and --to")
+            : absl::StrCat(path, " has only steps ", known_first, " to ",
+                           known_last));
   }
 
   const Window& Of(int64_t rank) const {
@@ -163,7 +163,7 @@ class StepWindows {
   Window all_;
 };
 
-// How long the slices are that begins and ends belong to.
+// The lengths of the slices to which begins and ends belong.
 class EdgeLengths {
  public:
   absl::Status Read(const std::vector<std::string>& files) {
@@ -194,7 +194,8 @@ class EdgeLengths {
     return absl::OkStatus();
   }
 
-  // Of the slice of the edge at `position`; nullopt: it has none.
+  // The length of the slice whose begin or end is at `position`; nullopt if it
+  // has no counterpart.
   std::optional<int64_t> LengthNs(size_t file, size_t position) const {
     const auto found = lengths_[file].find(position);
     if (found == lengths_[file].end()) return std::nullopt;
@@ -202,11 +203,11 @@ class EdgeLengths {
   }
 
  private:
-  // By file, and by the position of the edge in it.
+  // By file and by the position of the edge in the file.
   std::vector<absl::flat_hash_map<size_t, int64_t>> lengths_;
 };
 
-// Which events belong to the part.
+// Decides which events belong to the part.
 class Part {
  public:
   // The trace begins at `origin_ns`.
@@ -239,7 +240,7 @@ class Part {
     return true;
   }
 
-  int64_t events() const { return events_; }  // metadata apart
+  int64_t events() const { return events_; }  // without metadata
 
  private:
   Window WindowOf(int64_t rank) const {
@@ -264,18 +265,18 @@ class Part {
 void AddSliceFlags(CLI::App& command, SliceOptions& options) {
   CLI::Option* const steps =
       support::AddParsed(command, "--steps", options.steps, ParseSteps,
-                         "training steps, such as 100-110")
+                         "Training steps to keep, such as 100-110")
           ->type_name("STEPS");
   support::AddParsed(command, "--from", options.from_ns, ParseTime,
-                     "time since the trace's first event")
+                     "Start of the part, since the trace's first event")
       ->type_name("MS")
       ->excludes(steps);
   support::AddParsed(command, "--to", options.to_ns, ParseTime,
-                     "time that is no longer in it")
+                     "End of the part, since the trace's first event")
       ->type_name("MS")
       ->excludes(steps);
   support::AddParsed(command, "--ranks", options.ranks, ParseRanks,
-                     "ranks, such as 0,3; all without it")
+                     "Ranks to keep, such as 0,3; default: all")
       ->type_name("RANKS");
 }
 
@@ -299,8 +300,8 @@ absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
   const auto accept = [&] {
     if (part.events() > 0) return absl::OkStatus();
     return absl::NotFoundError(
-        absl::StrCat(path, " holds no event of what is asked for, and ", out,
-                     " is not written; its events are from ", Milliseconds(0),
+        absl::StrCat(path, " has no event in this selection; ", out,
+                     " is not written; the events are from ", Milliseconds(0),
                      " to ", Milliseconds(span.length_ns), " ms"));
   };
   HVDLITE_ASSIGN_OR_RETURN(

@@ -1,4 +1,4 @@
-// A part of a trace: some steps, some time, some ranks.
+// Extracts a part of a trace: some steps, some time, some ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,24 @@ class App;
 namespace hvdlite::timeline_viewer {
 
 struct SliceOptions {
-  // Both included. Each rank's events of these steps; of ranks that do not tell
-  // of them, those while the others were in them.
+  // The first and the last step. A rank's events during its own steps are kept.
+  // Ranks without recorded steps use the time of the others' steps.
   std::optional<std::pair<int64_t, int64_t>> steps;
-  // Since the trace's first event, as the viewer prints times; `to_ns` is not
-  // included.
+  // Times since the trace's first event, as the viewer prints them. `to_ns`
+  // itself is not included.
   std::optional<int64_t> from_ns;
   std::optional<int64_t> to_ns;
   std::set<int64_t> ranks;  // empty: all
 };
 
-// Adds the flags that say what to take; `options` outlives the parsing.
+// Adds the flags that select a part; `options` must outlive the parsing.
 void AddSliceFlags(CLI::App& command, SliceOptions& options);
 
-// Writes the events of the trace `path`, or of its parts, that `options` ask
-// for to `out`: those that last into the time are whole, and metadata of the
-// ranks is all there. Tells people how many. Errors, which leave `out` as it
-// was: `path` cannot be read, or does not tell of the steps; NotFound if there
-// is nothing of what is asked for, which says what there is; `out` cannot be
-// written.
+// Writes to `out` the events that `options` select in the trace `path` or in
+// its per-rank files. Events that overlap the time are kept completely, and so
+// is the metadata of the ranks. Reports the number of events. Errors leave
+// `out` unchanged: `path` cannot be read or has no steps; NotFound if nothing
+// matches (the message lists what exists); `out` cannot be written.
 absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
                         const std::string& out, timeline::Report* report);
 

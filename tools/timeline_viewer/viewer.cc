@@ -38,32 +38,33 @@ using timeline::TraceProcess;
 using timeline::TraceSummary;
 
 constexpr char kDescription[] =
-    R"(Says where the time of a trace went, and why.
+    R"(Shows where the time of a trace went, and why.
 
-timeline_viewer TRACE shows what a training step is made of, the finding that
-matters most, and for each event name its covered time (at least one of its events
-went on, on whichever rank), its wall duration (the sum of its events' durations),
-its self time (the same less that of events nested in them), its average wall
-duration, and how often it occurred. Events of many tensors and ranks overlap, so
-that of these only the covered time compares with the time span. The event
-WAIT_FOR_RANKS is a batch's wait for the last progress thread to come to it; the
-part "waiting for ranks" is the application's, while a rank has not submitted its
-gradient.
+timeline_viewer TRACE shows the parts of a training step, the most expensive
+finding, and a table of event names:
+  Covered       time in which at least one event of the name was active
+  Wall          sum of the durations of its events
+  Self          the same without the events nested in them
+  Average wall  wall duration divided by the number of events
+  Occurrences   number of events
+Events of many tensors and ranks overlap, so only the covered time can be
+compared with the time span. The event WAIT_FOR_RANKS is a bucket's wait for the
+last background thread. In the part "waiting for ranks", the application waits
+because some rank has not submitted its gradient.
 
-TRACE is a file that HVDLITE_TIMELINE named, one of its parts
+TRACE is the file of HVDLITE_TIMELINE, one of its per-rank trace files
 (trace.json.rank00000), a Horovod timeline, or another trace in Chrome's format;
-packed with gzip or not.
-If trace.json does not exist (the run was killed, or is still going on), its
-parts are read together. All times are milliseconds since the first event of the
-trace.
+gzipped or not. If trace.json does not exist (the run was killed or is still
+running), its per-rank trace files are read together. All times are milliseconds
+since the first event of the trace.
 )";
 
 constexpr char kFooter[] =
-    "Exit status: 0; 1 if a trace cannot be read, or holds nothing of what is "
-    "asked for; 2 for a wrong command line or an output that exists or is "
-    "read; 3 if --check finds something.";
+    "Exit status: 0: success; 1: a trace cannot be read, or nothing in it "
+    "matches the selection; 2: the command line is wrong, or the output exists "
+    "or is also an input; 3: --check has a finding.";
 
-// What the command line asks for.
+// The request of the command line.
 struct Request {
   std::vector<std::string> paths;
   std::string sort = "covered";
@@ -72,7 +73,7 @@ struct Request {
   bool json = false;
   bool csv = false;
   bool check = false;
-  std::string output;  // of a file; empty, of html: beside the trace
+  std::string output;  // path; empty for html: a file beside the trace
   bool overwrite = false;
   bool force = false;
   SliceOptions slice;
@@ -96,8 +97,8 @@ std::vector<Cell> MakeRow(const std::string& name, const NameSummary& summary) {
           summary.occurrences};
 }
 
-// A row per event name, then the totals. The largest come first; "name" sorts
-// from A to Z.
+// One row per event name, then the totals. The largest values come first;
+// "name" sorts from A to Z.
 Table TableOf(const std::string& table_name, const TraceSummary& summary,
               const std::string& sort) {
   std::vector<NameSummary> names = summary.names;  // sorted by name
@@ -144,7 +145,7 @@ void ReportOverview(const Request& request, const Examined& examined,
   }
 }
 
-// A question to one trace.
+// A command that answers a question about one trace.
 struct Question {
   const char* name;
   const char* description;
@@ -152,7 +153,7 @@ struct Question {
 };
 
 constexpr std::array kQuestions = {
-    Question{"why", "What costs the most time, with evidence and remedy",
+    Question{"why", "What costs most time, with evidence and remedy",
              timeline::ReportWhy},
     Question{"steps", "Each step of each rank, in parts that add up",
              timeline::ReportSteps},
@@ -160,14 +161,14 @@ constexpr std::array kQuestions = {
              timeline::ReportStragglers},
     Question{"overlap", "How much communication hides behind computing",
              timeline::ReportOverlap},
-    Question{"fusion", "How gradients were packed into batches",
+    Question{"fusion", "How gradients were packed into buckets",
              timeline::ReportFusion},
-    Question{"bandwidth", "How fast batches of which size were reduced",
+    Question{"bandwidth", "How fast buckets of each size were reduced",
              timeline::ReportBandwidth},
-    Question{"critical-path", "What the length of the steps hangs on",
+    Question{"critical-path", "Which rank decided how long each step was",
              timeline::ReportCriticalPath}};
 
-// All times of a trace are told since its first event.
+// Reads a trace and shifts its times: they count from its first event.
 absl::StatusOr<std::unique_ptr<Examined>> Read(const std::string& path) {
   HVDLITE_ASSIGN_OR_RETURN(timeline::Trace trace, timeline::ReadTrace(path));
   const int64_t origin_ns = SpanOf(trace).origin_ns;
@@ -180,7 +181,7 @@ absl::StatusOr<std::unique_ptr<Examined>> Read(const std::string& path) {
 
 constexpr int kMany = std::numeric_limits<int>::max();
 
-// The parser, and what it was told.
+// The parser of the command line and its result.
 class CommandLine {
  public:
   CommandLine() : app_(kDescription, "timeline_viewer") {
@@ -188,50 +189,49 @@ class CommandLine {
     support::AddVersion(app_);
     app_.require_subcommand(0, 1);
     app_.fallthrough();
-    // Not required: a subcommand has its own.
+    // Not required: each subcommand has its own.
     app_.add_option("TRACE", request_.paths)->expected(1)->type_name("");
     app_.add_option("--sort", request_.sort,
-                    "order of the table of events: largest covered, self, wall "
-                    "or count first, or name from A to Z")
+                    "Order of the table of events: the largest covered, self, "
+                    "wall or count first, or name from A to Z")
         ->check(CLI::IsMember({"covered", "self", "wall", "name", "count"}))
         ->type_name("COLUMN")
         ->capture_default_str();
     app_.add_flag("--by-rank", request_.by_rank,
-                  "a table of events for each rank after the one for all");
+                  "Also print a table of events for each rank");
     auto* const json = app_.add_flag("--json", request_.json,
-                                     "the tables as JSON, for programs");
-    app_.add_flag("--csv", request_.csv, "the tables as CSV")->excludes(json);
+                                     "Print the tables as JSON, for programs");
+    app_.add_flag("--csv", request_.csv, "Print the tables as CSV")
+        ->excludes(json);
     for (const Question& question : kQuestions) {
       CLI::App* const command = Add(question.name, question.description, 1);
       if (std::string(question.name) == "why") {
         command->add_flag("--check", request_.check,
-                          "exit status 3 if there is a finding");
+                          "End with exit status 3 if there is a finding");
       }
     }
-    // A vector of TRACEs would take NAME, too.
+    // A list of TRACEs would also take NAME, so TRACE is a single option.
     CLI::App* const tensor =
-        app_.add_subcommand("tensor", "One tensor, by rank");
+        app_.add_subcommand("tensor", "The times of one tensor on all ranks");
     tensor->add_option("TRACE", trace_of_tensor_)->required()->type_name("");
     tensor->add_option("NAME", request_.tensor)->required()->type_name("");
     Add("diff", "Which part explains the difference of two traces", 2);
-    AddOutput(
-        Add("html", "One HTML file to look at in a browser, and to pass on", 1),
-        "the file to write; TRACE.html if not given");
-    const std::string packed = "file to write; packed if it ends in .gz";
-    AddOutput(
-        Add("repair", "Makes a trace whole that is cut off or damaged", 1),
-        packed)
+    AddOutput(Add("html", "Writes one HTML file for a browser", 1),
+              "File to write; default: TRACE.html");
+    const std::string packed = "File to write; gzipped if it ends in .gz";
+    AddOutput(Add("repair", "Repairs a trace that is cut off or damaged", 1),
+              packed)
         ->required();
     CLI::App* const merge =
         Add("merge",
-            "One trace of parts (or of the path beside which they lie), clocks "
-            "aligned",
+            "Merges per-rank trace files (or those of a path) and aligns their "
+            "clocks",
             kMany);
     AddOutput(merge, packed)->required();
     merge->add_flag("--force", request_.force,
-                    "also what tells no clock offset, as if it were 0");
+                    "Also merge files without a clock offset, as if it were 0");
     CLI::App* const slice =
-        Add("slice", "The part of a trace that is within a time", 1);
+        Add("slice", "Extracts steps, a time or ranks of a trace", 1);
     AddOutput(slice, packed)->required();
     AddSliceFlags(*slice, request_.slice);
   }
@@ -297,7 +297,7 @@ class CommandLine {
   std::string trace_of_tensor_;
 };
 
-// The files that were named, or the parts of a trace that was.
+// The files `paths`; a missing file is replaced by its per-rank trace files.
 absl::StatusOr<std::vector<std::string>> FilesOf(
     const std::vector<std::string>& paths) {
   std::vector<std::string> files;
@@ -309,7 +309,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(
   return files;
 }
 
-// The commands that write a file; nullopt: another one.
+// Runs a command that writes a file; nullopt if `command` is another one.
 std::optional<absl::Status> Write(const std::string& command, Request request,
                                   Report* report) {
   constexpr std::array kWriting = {"html", "repair", "merge", "slice"};
@@ -382,7 +382,7 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
     return absl::IsAlreadyExists(status) ? support::kInputErrorExitCode
                                          : kUnreadable;
   }
-  // What is written to standard output is not mixed with what is told of it.
+  // If the output file is standard output, the report goes to standard error.
   const bool to_stdout =
       request.output == "-" || request.output == "/dev/stdout";
   std::ostream& told = to_stdout ? err : out;

@@ -1,8 +1,8 @@
-"""How a trial brings its fault about, and what it finds then.
+"""Injects the fault of a trial and collects the results.
 
-A rank says when it is at the trial's point and waits there (tests/chaos/rank_in_trial.cc);
-the fault is brought about meanwhile, or a moment after it went on: from outside, or, where a rank
-is to end itself, by a file that this rank finds at its next point.
+A rank reports that it has reached the trial's point, and waits there
+(tests/chaos/rank_in_trial.cc). The fault is injected meanwhile, or soon after the rank has
+continued. It comes from outside; if a rank has to end itself, a file tells it at its next point.
 """
 
 import contextlib
@@ -21,18 +21,18 @@ SIGNALS = {"kill": signal.SIGKILL, "host killed": signal.SIGKILL, "abort": signa
            "crash": signal.SIGSEGV, "stop": signal.SIGSTOP, "pause": signal.SIGSTOP}
 LINKS = {"link cut": "ip link set eth0 down",
          "link slow": "tc qdisc add dev eth0 root tbf rate 20mbit burst 256kb latency 50ms"}
-DISK = "64m"  # of a trial whose disk is filled
-MEMORY_GROUPS = "/sys/fs/cgroup/memory"  # of version 1
-HELD_S = 0.3  # as long a rank is held for another one that is to end itself
-RANK_FINDS_S = 10  # the file that tells it to
+DISK = "64m"  # size of a disk that is filled
+MEMORY_GROUPS = "/sys/fs/cgroup/memory"  # cgroups of version 1
+HELD_S = 0.3  # how long a rank is held while another one ends itself
+RANK_FINDS_S = 10  # time limit for a rank to find its file
 
 
 def run_trial(place, trial):
-    """Everything about one trial, as the JSON file has it."""
+    """Runs a trial and returns its results for the JSON file."""
     run = Run(place, trial, "trial_%d" % trial.seed)
     try:
         return disturb(place, trial, run)
-    finally:  # also where the tool is told to end
+    finally:  # also if this program is terminated
         kill_marked(run.mark)
         for group in memory_groups(run):
             with contextlib.suppress(OSError):
@@ -100,7 +100,7 @@ class Strike:
         self.run, self.job, self.trial = run, job, run.trial
 
     def bring_about(self):
-        """When it was done; None if there was nobody any more."""
+        """Injects the fault and returns the time; None if the process had ended."""
         if self.trial.after_s:
             self.let_go()
             time.sleep(self.trial.after_s)
@@ -116,7 +116,7 @@ class Strike:
             pass
 
     def from_within(self):
-        """Whether the rank has begun to do it."""
+        """Returns whether the rank has found its file."""
         path = os.path.join(self.run.folder, "strike.%d" % self.trial.rank)
         with open(path + ".new", "w", encoding="ascii") as file:
             file.write(self.trial.fault)
@@ -130,11 +130,11 @@ class Strike:
             wait_until(found, self.job, RANK_FINDS_S)
         if found():
             return True
-        os.remove(path)  # it has been too late
+        os.remove(path)  # too late
         return False
 
     def from_outside(self):
-        """Whether there was somebody to strike."""
+        """Returns whether there was a process to hit."""
         trial = self.trial
         ranks = trial.struck_ranks() if trial.fault == "host killed" else [trial.rank]
         pids = [program_of_rank(self.run.mark, rank) for rank in ranks]
@@ -170,7 +170,7 @@ class Strike:
                             "--", *LINKS[fault].split()], capture_output=True, check=True)
 
     def take_memory(self, pid):
-        """The kernel kills the process at the next page that it needs."""
+        """Limits the memory: the kernel kills the process when it needs another page."""
         group = os.path.join(MEMORY_GROUPS, "chaos.%s" % self.run.mark)
         os.mkdir(group)
         for name, value in (("memory.limit_in_bytes", 1 << 20), ("cgroup.procs", pid)):
@@ -178,7 +178,7 @@ class Strike:
                 file.write(str(value))
 
     def fill_disk(self, pid):
-        """That of the checkpoints, as the rank's mount namespace has it."""
+        """Fills the disk of the checkpoints, in the rank's mount namespace."""
         folder = os.path.dirname(self.run.checkpoint)
         try:
             with open("/proc/%d/root%s/full" % (pid, folder), "wb", buffering=0) as file:
@@ -190,8 +190,7 @@ class Strike:
 
 
 def wake_if_over(run, job):
-    """A rank that is stopped when it has left its world, with all its work done, is missed
-    by nobody but the launcher, which waits for it."""
+    """Continues a rank that was stopped after all its work. Only the launcher waits for it."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         job.wait(trials.LONGEST_S / 3)
         return
@@ -201,7 +200,7 @@ def wake_if_over(run, job):
 
 
 def next_checkpoint_after_restart(run, job):
-    """When the job, started again, has saved something new; None if it was not."""
+    """Returns when the restarted job has saved a new checkpoint; None if it has not."""
     restarts = 2 if run.trial.moment == "restart" else 1
     if not wait_until(lambda: program_of_rank(run.mark, 0, restarts), job, trials.LONGEST_S / 2):
         return None

@@ -1,4 +1,4 @@
-"""The jobs of a trial: what they are started with, their processes, and what they leave."""
+"""The jobs of a trial: how they start, their processes, and files that they leave."""
 
 import contextlib
 import json
@@ -15,13 +15,13 @@ from tests.chaos.lib import trial as trials
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
 TESTBED = os.path.join(ROOT, "dev", "testbed")
 STEPS = 300
-MARK = "CHAOS_TRIAL"  # in the environment of all that a trial starts
+MARK = "CHAOS_TRIAL"  # environment variable of all processes of a trial
 AUTOGROUPS = "/proc/sys/kernel/sched_autogroup_enabled"
-SILENCE_S = 4  # hvdlite itself
-GRACE_S = 10  # in which what is left of a job must have gone
+SILENCE_S = 4  # heartbeat limit of hvdlite
+GRACE_S = 10  # all processes of a job must end in this time after it
 UNDISTURBED_TRIES = 3
 
-# Runs a job with a /dev/shm of its own, and tells what the job has left there.
+# Runs a job with its own /dev/shm, and lists the files that the job leaves there.
 PRIVATE = """
 mount -t tmpfs tmpfs /dev/shm
 files=$CHAOS_FOLDER/checkpoint
@@ -41,7 +41,8 @@ exit $status
 
 
 def result_of(report):
-    """What must be the same in every run, from train_mnist's report; None if there is none."""
+    """Returns the results that must be the same in every run, from the report of train_mnist; None
+    if there is no report."""
     try:
         with open(report, encoding="utf-8") as file:
             content = json.load(file)
@@ -53,9 +54,9 @@ def result_of(report):
 
 @contextlib.contextmanager
 def one_scheduling_group():
-    """Where the kernel has each session's processes in a scheduling group of its own, a rank that
-    waits in MPI may keep all else from its CPU for seconds (seen with Linux 6.18; see
-    docs/results/2026-11-reliability.md), as ranks of two hosts that share one."""
+    """Turns off autogroups, which put each session into its own scheduling group. A rank that waits
+    in MPI could then keep all other processes from its CPU for seconds (seen with Linux 6.18; see
+    docs/results/2026-11-reliability.md), for example ranks of two hosts that share a CPU."""
     try:
         with open(AUTOGROUPS, encoding="ascii") as file:
             before = file.read()
@@ -71,10 +72,10 @@ def one_scheduling_group():
                 file.write(before)
 
 
-# ---- Processes, of this trial alone.
+# ---- Processes of this trial.
 
 def marked(mark):
-    """Processes that were started with the mark, zombies not counted."""
+    """Returns the processes that were started with the mark, without zombies."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -100,13 +101,14 @@ def name_of(pid):
 
 
 def rank_in(variables):
-    """The rank that MPI's launcher has told a process, as a text; None if it has started none."""
+    """Returns the rank that MPI's launcher has set for a process, as a string; None if it did not
+    start the process."""
     return variables.get("OMPI_COMM_WORLD_RANK", variables.get("PMI_RANK"))
 
 
 def program_of_rank(mark, rank, restarts=0):
-    """The trainer's process on this rank, or None if it is not there, or that of a job that was
-    started again less often."""
+    """Returns the trainer's process of this rank; None if there is none, or if its job was
+    restarted less often."""
     for pid in marked(mark):
         try:
             if not name_of(pid).startswith("train_"):
@@ -127,7 +129,7 @@ def kill_marked(mark):
 
 
 def wait_until(condition, job, seconds):
-    """The condition's value once it is true; None if the job or the time ends before."""
+    """Returns the condition's value when it is true; None if the job or the time ends before."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
@@ -140,7 +142,7 @@ def wait_until(condition, job, seconds):
 
 
 class Workplace:
-    """Data, programs, and what an undisturbed training gives and takes."""
+    """Data, programs, and the results of undisturbed trainings."""
 
     def __init__(self, folder, programs, tests):
         self.folder = folder
@@ -156,11 +158,11 @@ class Workplace:
         return os.path.join(self.programs, name)
 
     def result(self, trial):
-        """That of an undisturbed run, which all others on as many ranks must have."""
+        """Returns the result of an undisturbed run, which all runs on as many ranks must have."""
         key = (trial.on_hosts, trial.ranks)
         if key not in self.undisturbed:
             calm = calm_trial(trial.ranks, trial.on_hosts)
-            # Other programs on its cores may make it miss the trials' short limits.
+            # Other programs on its cores can make it exceed the short time limits of trials.
             for attempt in range(UNDISTURBED_TRIES):
                 run = Run(self, calm, "undisturbed_%d_%d_%d" % (*key, attempt))
                 status, result, text = run.end(run.start([])), result_of(run.report), run.text()
@@ -170,19 +172,19 @@ class Workplace:
                     break
                 print("the undisturbed training failed:\n" + text, file=sys.stderr, flush=True)
             else:
-                raise RuntimeError("no undisturbed training of %d succeeded" % UNDISTURBED_TRIES)
+                raise RuntimeError("all %d undisturbed trainings failed" % UNDISTURBED_TRIES)
         return self.undisturbed[key]
 
 
 def calm_trial(ranks=2, on_hosts=False):
-    """Without a fault."""
+    """Returns a trial without a fault."""
     calm = trials.Trial(0, ranks=ranks)
     calm.on_hosts, calm.fault, calm.launch_flags = on_hosts, "none", []
     return calm
 
 
 class Run:
-    """The jobs of one trial, and what they leave."""
+    """The jobs of one trial, and the files that they leave."""
 
     def __init__(self, place, trial, name):
         self.place = place
@@ -233,9 +235,9 @@ class Run:
                                     stderr=log, start_new_session=True)
 
     def end(self, job):
-        """Its status; None if it had to be killed."""
+        """Waits for the job. Returns its status; None if it had to be killed."""
         try:
-            # Two starts, where one has been started again.
+            # A restarted job has two starts.
             status = job.wait(2 * trials.LONGEST_S)
         except subprocess.TimeoutExpired:
             status = None
@@ -248,8 +250,8 @@ class Run:
             return file.read()
 
     def left(self, killed):
-        """What is there that should have gone with the job. One that was killed may leave a
-        checkpoint half written, which the next one removes."""
+        """Returns processes and files that should have gone with the job. A killed job may leave an
+        incomplete checkpoint, which the next job removes."""
         end = time.monotonic() + GRACE_S
         while marked(self.mark) and time.monotonic() < end:
             time.sleep(0.05)
@@ -262,16 +264,16 @@ class Run:
             with open(os.path.join(self.folder, "left_in_shm"), encoding="utf-8") as file:
                 left += ["/dev/shm/" + name for name in file.read().split()]
         except OSError:
-            pass  # of hosts, whose memory goes with them
+            pass  # hosts of a testbed are removed with their memory
         return left
 
     def remove(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def await_line(self, pattern, job):
-        """When the log has had something."""
+        """Waits until the log contains the pattern, and returns the time."""
         if not wait_until(lambda: re.search(pattern, self.text()), job, trials.LONGEST_S):
-            raise RuntimeError("there is no '%s' in:\n%s" % (pattern, self.text()))
+            raise RuntimeError("'%s' is not in the log:\n%s" % (pattern, self.text()))
         return time.monotonic()
 
     def saved_ns(self):

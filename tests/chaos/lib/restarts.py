@@ -1,4 +1,4 @@
-"""How long it takes from a killed rank to the next step, and what is lost."""
+"""Measures the time from a killed rank to the next step, and the lost steps."""
 
 import os
 import random
@@ -10,7 +10,7 @@ import time
 
 from tests.chaos.lib.job import Run, calm_trial, kill_marked, program_of_rank
 
-# What rank 0 or hvdliterun says at the end of each part, the second time of some.
+# Messages of rank 0 or hvdliterun at the end of each part; some patterns match the second one.
 WAY = {
     "old job ended": r"hvdliterun: rank \d+ .*failed",
     "MPI, init(), data": r"(?ms)^data: .*^data: ",
@@ -20,13 +20,13 @@ WAY = {
 
 
 def steps_lost(text):
-    """Steps that were done, and had to be done again."""
+    """Returns the number of steps that had to be repeated."""
     before, _, after = text.partition("\nresumed: ")
     return int(re.findall(r"\nepoch \S+ step (\d+)/", before)[-1]) - int(after.split()[0])
 
 
 def restart(place, seed):
-    """Seconds of each part of the way, all of it and the steps lost."""
+    """Runs one restart. Returns the seconds of each part and in all, and the lost steps."""
     dice = random.Random(seed)
     run = Run(place, calm_trial(), "restart_%d" % seed)
     rank, step, part = dice.randrange(run.trial.ranks), dice.randrange(8, 16), dice.random()

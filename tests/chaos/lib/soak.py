@@ -1,4 +1,4 @@
-"""The soak: a job that runs for long, and whether it grows."""
+"""The soak test: checks that a long job does not grow."""
 
 import contextlib
 import os
@@ -11,11 +11,11 @@ import time
 from tests.chaos.lib.job import (Run, calm_trial, environment_of, kill_marked, marked, name_of,
                            program_of_rank, rank_in)
 
-STOPPED = 85  # as asked, and saved
+STOPPED = 85  # exit code: stopped on request, state saved
 
 
 def measure(pid):
-    """Resident bytes and open descriptors of a process; None if it has ended."""
+    """Returns the resident bytes and open descriptors of a process; None if it has ended."""
     try:
         with open("/proc/%d/statm" % pid, encoding="ascii") as file:
             pages = int(file.read().split()[1])
@@ -25,9 +25,9 @@ def measure(pid):
 
 
 def growth(samples, settled_s):
-    """By how much (0.01: 1 %) the last ten of the samples (seconds since the start, bytes,
-    descriptors) are above the first ten that are `settled_s` old, by their medians: a commit
-    has files and a connection open for a moment. None if there are not twenty."""
+    """Returns the growth (0.01: 1 %) from the first ten samples after `settled_s` to the last ten.
+    A sample is (seconds since the start, bytes, descriptors). Medians are compared, because a
+    commit opens files and a connection for a moment. None: there are fewer than twenty samples."""
     settled = [one for one in samples if one[0] >= settled_s]
     if len(settled) < 20:
         return None
@@ -36,9 +36,9 @@ def growth(samples, settled_s):
 
 
 def growth_of(samples, restarted_s):
-    """The same of a process, which has settled a minute after its start; if it outlives the first
-    restart, which allocates once, a minute after that. `restarted_s`: when that was, since the
-    process's first sample; None if there was none."""
+    """The same for a process. It has settled a minute after its start; if it outlives the first
+    restart, which allocates once, a minute after the restart. `restarted_s`: time of the restart
+    since the first sample; None if there was none."""
     outlives = restarted_s is not None and 0 < restarted_s < samples[-1][0]
     return growth(samples, 60 + (restarted_s if outlives else 0))
 
@@ -48,7 +48,7 @@ def is_restarted(pid):
 
 
 def ask_to_stop(mark):
-    """Tells the launcher, which tells the ranks; they save."""
+    """Asks the launcher to stop. It asks the ranks, which save."""
     for pid in marked(mark):
         with contextlib.suppress(OSError):
             if name_of(pid) == "hvdliterun" and rank_in(environment_of(pid)) is None:
@@ -56,7 +56,7 @@ def ask_to_stop(mark):
 
 
 def soak(place, minutes, seed):
-    """What was seen, as the JSON file has it."""
+    """Runs the soak test and returns its results for the JSON file."""
     dice = random.Random(seed)
     run = Run(place, calm_trial(), "soak")
     samples, faults, seen, restarted = {}, [], {}, None
@@ -76,7 +76,7 @@ def soak(place, minutes, seed):
                             (now - seen.setdefault(pid, now), *values))
                         if restarted is None and name == "train_mnist" and is_restarted(pid):
                             restarted = now
-            # The last one leaves the job time to be started again.
+            # After the last fault there is time for a restart.
             if next_fault <= time.monotonic() < began + 60 * minutes - 30:
                 next_fault += 60
                 rank = dice.randrange(run.trial.ranks)

@@ -1,4 +1,4 @@
-"""What a trial is: what its seed decides, and whether the job ended as it must."""
+"""Trials: what the seed decides, and whether the job ended as expected."""
 
 import random
 import re
@@ -6,8 +6,8 @@ import statistics
 
 LONGEST_S = 100  # no start takes longer: Open MPI notices a cut link after half a minute
 
-# name: (what the job must do, whether it runs on two hosts). "ends": fail and name the rank;
-# "goes on": end as if nothing had been; "either": one of the two.
+# name: (what the job must do, whether it runs on two hosts). "ends": it fails and names the rank;
+# "goes on": it ends as without a fault; "either": one of the two.
 FAULTS = {
     "kill": ("ends", False),
     "abort": ("ends", False),
@@ -26,38 +26,37 @@ FAULTS = {
     "link cut": ("link", True),
     "link slow": ("goes on", True),
 }
-NOT_RESTARTED = ("bad input", "disk full", "link cut")  # nothing would be better then
-OF_THE_WRITER = ("disk full", "descriptors")  # rank 0, which saves
-FROM_WITHIN = ("exit", "exception", "uncaught")  # what the rank itself does
+NOT_RESTARTED = ("bad input", "disk full", "link cut")  # a restart would not help
+OF_THE_WRITER = ("disk full", "descriptors")  # faults of rank 0, which saves
+FROM_WITHIN = ("exit", "exception", "uncaught")  # faults that the rank itself causes
 
-# What the messages must have, beside the rank, of a rank that could not tell more.
+# Besides the rank, the messages must contain this text, if the rank could not report more.
 CAUSES = {"kill": "by signal 9", "host killed": "by signal 9", "abort": "by signal 6",
           "crash": "by signal 11", "exit": "with exit code 3", "exception": "thrown by chaos",
           "uncaught": "by signal 6"}
 
-# Where a rank is held, or struck soon after, and how often it is there; in
-# tests/chaos/rank_in_trial.cc. Who commits and saves is rank 0, whatever rank is struck.
+# Points at which a rank is held for a fault, and how often it passes them; see
+# tests/chaos/rank_in_trial.cc. Rank 0 commits and saves, also if the fault hits another rank.
 POINTS = {
     "start": {"loaded": 1, "MPI_Init": 1, "MPI_Init_over": 1, "init_over": 1},
     "steps": {"LOAD_BATCH": 250, "FORWARD": 250, "BACKWARD": 250},
     "commit": {"COMMIT": 200, "connect": 100, "send": 200},
     "checkpoint": {"write": 12, "fsync": 8, "rename": 8},
     "evaluation": {"EVALUATE": 3},
-    # Of the job that has been started again, after a rank was killed.
+    # Points of a job that was restarted after a rank was killed.
     "restart": {"loaded": 1, "MPI_Init": 1, "MPI_Init_over": 1, "init_over": 1},
     "shutdown": {"shutdown": 1, "MPI_Finalize": 1, "MPI_Finalize_over": 1, "ended": 1},
 }
 OF_RANK_0 = ("commit", "checkpoint")
-COMMITS_WITHOUT_STORE = 12  # those for the file alone
+COMMITS_WITHOUT_STORE = 12  # commits to the file only
 BY_USER = "chaos: started again"
 AGAIN = re.compile(r"(?m)^(?:.* hvdliterun warning\] starting again \(1 of .*|%s)$" % BY_USER)
-SOON_S = {"start": 0.3, "restart": 0.3}  # else:
+SOON_S = {"start": 0.3, "restart": 0.3}  # other moments:
 SOON_IN_STEPS_S = 0.03
 
 
 class Trial:
-    """What the seed decides. `moment` and `ranks`, if they are given, take the place of what it
-    has drawn."""
+    """Everything that the seed decides. `fault`, `moment` and `ranks` replace drawn values."""
 
     def __init__(self, seed, fault=None, moment=None, ranks=None):
         dice = random.Random(seed)
@@ -73,7 +72,7 @@ class Trial:
         self.expects, self.on_hosts = FAULTS[self.fault]
         self.ranks = ranks or pick("ranks", (2, 4) if self.on_hosts else (2, 3, 4))
         self.rank = 0 if self.fault in OF_THE_WRITER else int(drawn["rank"] * self.ranks)
-        # Who is killed before "restart", and in which step.
+        # The rank that is killed before "restart", and the step.
         self.first_rank = int(drawn["first"] * self.ranks)
         self.first_step = 30 + int(drawn["killed"] * 240)
         self.launch_flags = pick("flags", (
@@ -93,8 +92,8 @@ class Trial:
         if self.point == "COMMIT" and "--commit-memory" not in self.launch_flags:
             often = COMMITS_WITHOUT_STORE
         self.count = 1 + int(drawn["count"] * often)
-        self.part = drawn["part"]  # of what is left open
-        # While the rank stands at the point, or so long after it.
+        self.part = drawn["part"]  # 0 to 1, for durations
+        # The fault happens while the rank is at the point, or this long after.
         self.after_s = 0.0 if drawn["held"] < 0.5 else (
             self.part * SOON_S.get(self.moment, SOON_IN_STEPS_S))
 
@@ -107,22 +106,22 @@ class Trial:
         return self.rank // self.ranks_of_host
 
     def struck_ranks(self):
-        """Those that the fault takes, and so may be named."""
+        """Returns the ranks that the fault hits; a message may name any of them."""
         if self.fault == "link cut":
-            return list(range(self.ranks))  # for each side the other is gone
+            return list(range(self.ranks))  # each side loses the other
         if self.fault == "host killed":
             return [rank for rank in range(self.ranks)
                     if rank // self.ranks_of_host == self.host]
         return [self.rank]
 
     def watch(self):
-        """The point for rank_in_trial.cc, of the start with the fault."""
+        """Returns the point of the fault for rank_in_trial.cc."""
         again = self.moment == "restart" and bool(self.launch_flags)
         return "%s %d %d %d" % (self.point, self.count,
                                 0 if self.moment in OF_RANK_0 else self.rank, again)
 
     def first_kill(self):
-        """The same of the first start of a trial at "restart", where a rank kills itself."""
+        """Returns the point at which a rank kills itself before "restart"."""
         return ("BACKWARD %d %d 0" % (self.first_step, self.first_rank)
                 if self.moment == "restart" else "")
 
@@ -135,10 +134,10 @@ class Trial:
             "".join(" " + flag for flag in self.launch_flags))
 
 
-# ---- Whether it was right.
+# ---- Verdicts.
 
 def failures(text):
-    """hvdliterun's messages about ranks that failed."""
+    """Returns hvdliterun's messages about ranks that failed."""
     return [line for line in text.splitlines()
             if line.startswith("hvdliterun: ") and re.search(r"\brank \d+ .*failed", line)]
 
@@ -150,15 +149,15 @@ def names_rank(text, rank):
 
 
 def tells_at_start(trial, text):
-    """Whether ranks that were there in time have said that others were not: who is missing is
-    not known before MPI has begun."""
+    """Whether ranks reported at the start that others were late. Before MPI has started, they
+    cannot know which ones."""
     return (trial.moment in ("start", "restart")
             and "has been in hvdlite::init() for" in text)
 
 
 def parts(trial, text):
-    """What was said until the first kill of a trial at "restart" was over, and from there on; of
-    other trials nothing, and all."""
+    """Divides the text of a trial at "restart" at its first restart. For other trials, the first
+    part is empty."""
     if trial.moment != "restart":
         return "", text
     before, *after = AGAIN.split(text, maxsplit=1)
@@ -166,31 +165,31 @@ def parts(trial, text):
 
 
 def misnamed(trial, text):
-    """What is wrong with the message about the fault; "" if nothing is."""
+    """Returns what is wrong with the message about the fault; "" if nothing is."""
     if tells_at_start(trial, text):
         return ""
     if trial.fault == "link cut":
         first = "".join(failures(text)[:1])
         silent = re.search(r"\((\S+)\) has given no sign of life to rank \d+ \((\S+)\)", first)
         if silent and silent[1] == silent[2] and "another host" not in first:
-            return "the message is of two ranks of one host"
-        # Once the ranks have nothing more to say to each other.
+            return "the message is about two ranks of one host"
+        # Ranks that have nothing more to send do not notice it; mpirun does.
         if trial.moment == "shutdown" and "on node host%d\n" % trial.host in text:
             return ""
     if trial.fault in ("bad input", "exception") and "on rank %d: " % trial.rank in text:
-        return ""  # which all ranks know, and so all of them have ended
+        return ""  # all ranks know the error, and all have ended
     if not any(names_rank(text, rank) for rank in trial.struck_ranks()):
         return "the message does not name rank %d" % trial.rank
     cause = CAUSES.get(trial.fault, "")
-    # Who was killed before it could tell is named by the others, who know no signal.
+    # A rank that was killed early is named by the others, which do not know the signal.
     if cause not in text and "; then rank " not in failures(text)[0]:
-        return "the message does not tell '%s'" % cause
+        return "the message does not contain '%s'" % cause
     return ""
 
 
 def verdict(trial, status, text, same_as_undisturbed):
-    """What is wrong with how a job ended; "" if nothing is. `same_as_undisturbed`: its result,
-    or None where it has none."""
+    """Returns what is wrong with the end of a job; "" if nothing is. `same_as_undisturbed`:
+    whether its result is that of an undisturbed training."""
     if status is None:
         return "did not end within %d s" % LONGEST_S
     before, text = parts(trial, text)
@@ -198,30 +197,30 @@ def verdict(trial, status, text, same_as_undisturbed):
             before, trial.first_rank):
         return "the first message does not name rank %d" % trial.first_rank
     if status == 0:
-        # A trainer goes on without a checkpoint whose making has thrown.
+        # A trainer continues without a checkpoint if writing it throws.
         did_no_harm = same_as_undisturbed or (
             trial.fault == "exception" and "no checkpoint after" in text)
         if trial.expects in ("ends", "disk") and not did_no_harm:
-            return "ended well"
+            return "succeeded"
         if not same_as_undisturbed:
             return "other parameters than an undisturbed training"
-        # It was started again, or the fault came too late or did no harm.
+        # The job was restarted, or the fault came too late or did no harm.
         return misnamed(trial, text) if failures(text) else ""
     if trial.fault == "descriptors" and "Too many open files" in text:
-        return ""  # such as for the report, for which it is not started again
+        return ""  # for example, when the report is written: no restart then
     if trial.launch_flags:
-        return "failed with %d, though it could be started again" % status
+        return "failed with %d, although it could be started again" % status
     if trial.expects == "goes on":
         return "failed with %d" % status
     if trial.expects == "disk":
-        return "" if "No space left" in text else "does not tell that the disk is full"
+        return "" if "No space left" in text else "does not report that the disk is full"
     return misnamed(trial, text)
 
 
 # ---- The table.
 
 def summary(results):
-    """Rows of the table, one per fault that was tried."""
+    """Returns the rows of the table, one per injected fault."""
     rows = []
     for fault in FAULTS:
         mine = [one for one in results if one["fault"] == fault]
@@ -247,7 +246,7 @@ def summary(results):
 
 def table(rows):
     lines = ["%-13s %6s %12s %6s %6s %16s %8s %13s" % (
-        "fault", "trials", "came to pass", "passed", "failed", "median to the end", "longest",
+        "fault", "trials", "triggered", "passed", "failed", "median to the end", "longest",
         "started again") + "   median to a checkpoint  longest"]
     for row in rows:
         times = ["-" if row[name] is None else "%.1f s" % row[name] for name in (

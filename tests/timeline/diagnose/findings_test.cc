@@ -20,7 +20,8 @@ std::vector<Finding> Find(const FakeTraining& training) {
   return FindCauses(trace, AnalyzeSteps(trace));
 }
 
-// The first finding, which has to be of this cause; `Only`: there is no other.
+// First() checks that the first finding has this cause. Only() also checks that
+// there is no other finding.
 Finding First(const FakeTraining& training, const std::string& cause) {
   const std::vector<Finding> findings = Find(training);
   EXPECT_FALSE(findings.empty()) << cause;
@@ -41,7 +42,7 @@ auto Always(int64_t value) {
   return [=](int64_t, int64_t) { return value; };
 }
 
-// What threads get per second.
+// Resource use of the threads per second.
 struct Use {
   double main_cpu = 0.9;
   double main_delay = 0;
@@ -77,7 +78,7 @@ auto AllUse(const Use& use) {
   return [use](int64_t) { return CountersOf(use); };
 }
 
-TEST(FindingsTest, AHealthyTrainingHasACleanBill) {
+TEST(FindingsTest, HealthyTrainingHasNoFindings) {
   FakeTraining training;
   training.counters = AllUse({});
   EXPECT_THAT(Find(training), IsEmpty());
@@ -96,7 +97,7 @@ TEST(FindingsTest, ASlowRankIsAStraggler) {
   EXPECT_THAT(found.evidence.back(), HasSubstr("more to compute"));
 }
 
-TEST(FindingsTest, OfTwoRanksTheWaitOfTheOneThatIsHeldUpCounts) {
+TEST(FindingsTest, WithTwoRanksOnlyTheFasterRanksWaitCounts) {
   FakeTraining training;
   training.computing_us = [](int64_t rank, int64_t step) {
     return rank == 1 && step != 5 ? 11'500 : 10'000;
@@ -106,20 +107,20 @@ TEST(FindingsTest, OfTwoRanksTheWaitOfTheOneThatIsHeldUpCounts) {
   EXPECT_NEAR(found.share, 0.12, 0.01);
 }
 
-TEST(FindingsTest, AFewLongStepsMakeNoStraggler) {
+TEST(FindingsTest, FewLongStepsDoNotMakeAStraggler) {
   FakeTraining training;
   training.computing_us = [](int64_t rank, int64_t step) {
     return rank == 1 && step % 8 == 0 ? 18'000 : 10'000;
   };
   EXPECT_THAT(Find(training), IsEmpty());
-  // Nor do turns, in which each is late by as much.
+  // The same delay in turns does not make one either.
   training.computing_us = [](int64_t rank, int64_t step) {
     return step % 2 == rank ? 11'500 : 10'000;
   };
   EXPECT_THAT(Find(training), IsEmpty());
 }
 
-TEST(FindingsTest, ARankThatSleepsIsToldFromOneThatComputes) {
+TEST(FindingsTest, SleepingRankIsDistinguishedFromComputingRank) {
   FakeTraining training;
   training.computing_us = OfRank(1, 20'000, 10'000);
   training.counters = AllUse({.main_cpu = 0.5});
@@ -127,7 +128,7 @@ TEST(FindingsTest, ARankThatSleepsIsToldFromOneThatComputes) {
   EXPECT_THAT(found.evidence.back(), HasSubstr("it sleeps"));
 }
 
-// Ranks take turns in computing 4 ms longer than the other one.
+// In such a step this rank computes 4 ms longer. Ranks are late in turns.
 bool IsLate(int64_t rank, int64_t step) {
   return (step * 7 + rank * 3) % 5 < 2;
 }
@@ -145,7 +146,7 @@ TEST(FindingsTest, LatenessInTurnsWithoutEvidenceNamesBothCauses) {
   const FakeTraining training = TrainingInTurns();
   const Finding found = Only(training, "late-in-turns");
   EXPECT_EQ(found.rank, -1);
-  EXPECT_THAT(found.title, HasSubstr("the work of their batches"));
+  EXPECT_THAT(found.title, HasSubstr("the work of their mini-batches"));
   EXPECT_THAT(found.title, HasSubstr("the speed of their cores"));
   EXPECT_THAT(found.remedy, HasSubstr("hvdlite::add_step_work"));
 }
@@ -158,13 +159,13 @@ TEST(FindingsTest, UnequalWorkIsUnevenData) {
   training.cpu_us = training.computing_us;
   const Finding found = Only(training, "uneven-data");
   EXPECT_THAT(found.title, HasSubstr("batches differ in work"));
-  EXPECT_THAT(found.remedy, HasSubstr("bucket samples by length"));
+  EXPECT_THAT(found.remedy, HasSubstr("group samples by length"));
 }
 
-TEST(FindingsTest, EqualWorkRefutesUnevenData) {
+TEST(FindingsTest, EqualWorkExcludesUnevenData) {
   FakeTraining training = TrainingInTurns();
   training.work = Always(1'000);
-  // Without the CPU time, cores and other programs remain.
+  // Without the CPU time, cores or other programs can be the cause.
   Finding found = Only(training, "late-in-turns");
   EXPECT_THAT(found.title, Not(HasSubstr("batches")));
   // More CPU time for the same work: slower cores.
@@ -174,18 +175,18 @@ TEST(FindingsTest, EqualWorkRefutesUnevenData) {
   };
   found = Only(training, "uneven-cores");
   EXPECT_THAT(found.evidence.back(),
-              HasSubstr("the middle rank's is 1: rank 2 (node0, CPUs 2) 1.0"));
-  EXPECT_THAT(found.remedy, HasSubstr("one rank a physical core"));
+              HasSubstr("median rank = 1: rank 2 (node0, CPUs 2) 1.0"));
+  EXPECT_THAT(found.remedy, HasSubstr("physical core of its own"));
 }
 
-TEST(FindingsTest, EqualCpuTimeRefutesWorkAndCores) {
+TEST(FindingsTest, EqualCpuTimeExcludesWorkAndCores) {
   FakeTraining training = TrainingInTurns();
   training.cpu_us = Always(9'900);
   // The threads could run, but had no core.
   training.counters = AllUse({.main_cpu = 0.7, .main_delay = 0.07});
   Finding found = Only(training, "starved-threads");
   EXPECT_THAT(found.title, HasSubstr("wait for a core"));
-  // They had: so they sleep.
+  // The threads had a core, so they sleep.
   training.counters = AllUse({.main_cpu = 0.7});
   found = Only(training, "late-in-turns");
   EXPECT_THAT(found.title, HasSubstr("do not compute all the time"));
@@ -198,10 +199,10 @@ TEST(FindingsTest, LoadingInTurnsIsSlowInput) {
   };
   training.work = Always(1'000);
   const Finding found = First(training, "slow-input");
-  EXPECT_THAT(found.title, HasSubstr("take turns"));
+  EXPECT_THAT(found.title, HasSubstr("late in turns"));
 }
 
-TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
+TEST(FindingsTest, RankThatIsLateMostOftenIsNamed) {
   FakeTraining training;
   training.steps = 21;
   training.computing_us = [](int64_t rank, int64_t step) {
@@ -211,31 +212,31 @@ TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
   EXPECT_THAT(found.title, HasSubstr("rank 1 most often"));
 }
 
-TEST(FindingsTest, TheWorkTellsALargerBatchFromASlowerCore) {
+TEST(FindingsTest, WorkDistinguishesLargerBatchesFromSlowerCores) {
   FakeTraining training;
   training.computing_us = OfRank(1, 14'000, 10'000);
   training.cpu_us = training.computing_us;
   training.work = OfRank(1, 1'400, 1'000);
   Finding found = Only(training, "uneven-data");
   EXPECT_EQ(found.rank, 1);
-  EXPECT_THAT(found.title, HasSubstr("larger batches"));
+  EXPECT_THAT(found.title, HasSubstr("larger mini-batches"));
   training.work = Always(1'000);
   found = Only(training, "straggler");
   EXPECT_EQ(found.rank, 1);
   EXPECT_THAT(found.evidence.back(), HasSubstr("CPU time"));
-  EXPECT_THAT(found.remedy, Not(HasSubstr("same batch")));
+  EXPECT_THAT(found.remedy, Not(HasSubstr("equal work")));
 }
 
-TEST(FindingsTest, ACauseCostsNoMoreThanItExplains) {
+TEST(FindingsTest, CauseCostsAtMostTheTimeThatItExplains) {
   FakeTraining training;
   training.input_us = OfRank(1, 5'000, 0);
   training.computing_us = OfRank(1, 14'000, 10'000);
   const Finding found = Only(training, "slow-input");
-  // Of the 9 ms that rank 0 waits.
+  // Rank 0 waits 9 ms; loading explains 5 ms.
   EXPECT_NEAR(found.share, 5'000.0 / 19'260, 0.005);
 }
 
-TEST(FindingsTest, OfAProfileInputAndCollectivesAreTold) {
+TEST(FindingsTest, ProfileReportsInputAndCollectives) {
   TraceMaker maker;
   for (int64_t step = 0; step < 3; ++step) {
     const int64_t start_us = step * 1'000;
@@ -292,7 +293,7 @@ TEST(FindingsTest, FewPageFaultsDoNotExplainASlowRank) {
   First(training, "straggler");
 }
 
-TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
+TEST(FindingsTest, BackgroundThreadWithoutACoreIsStarved) {
   FakeTraining training;
   training.progress_us = 3'000;
   training.counters = [](int64_t rank) {
@@ -306,7 +307,7 @@ TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
   EXPECT_THAT(found.remedy, HasSubstr("OMP_WAIT_POLICY=passive"));
 }
 
-TEST(FindingsTest, ARankThatWaitsForAnotherLosesNothingByWantOfACore) {
+TEST(FindingsTest, WaitingRankLosesNothingWithoutACore) {
   FakeTraining training;
   training.input_us = OfRank(0, 5'000, 100);
   training.counters = [](int64_t rank) {
@@ -337,7 +338,7 @@ TEST(FindingsTest, RanksThatShareCoresWithoutNeedingThemAreNotOversubscribed) {
   Only(training, "straggler");
 }
 
-TEST(FindingsTest, ManySmallBatchesAreToldWithTheSettingThatMakesThem) {
+TEST(FindingsTest, ManySmallBucketsAreReportedWithTheSetting) {
   FakeTraining training;
   training.batches = 40;
   training.batch_us = 60;
@@ -347,7 +348,7 @@ TEST(FindingsTest, ManySmallBatchesAreToldWithTheSettingThatMakesThem) {
   EXPECT_THAT(found.remedy, HasSubstr("HVDLITE_FUSION_THRESHOLD"));
 }
 
-TEST(FindingsTest, ASlowNetworkIsToldFromASlowNode) {
+TEST(FindingsTest, SlowNetworkIsDistinguishedFromASlowNode) {
   FakeTraining training;
   training.batch_us = 8'000;
   Finding found = Only(training, "slow-data-plane");
@@ -361,7 +362,7 @@ TEST(FindingsTest, ASlowNetworkIsToldFromASlowNode) {
   EXPECT_THAT(Find(training).at(0).title, HasSubstr("Reducing"));
 }
 
-TEST(FindingsTest, ProgressThreadsWithoutACoreRefuteASlowNetwork) {
+TEST(FindingsTest, BackgroundThreadsWithoutACoreExcludeASlowNetwork) {
   FakeTraining training;
   training.batch_us = 8'000;
   training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
@@ -371,14 +372,14 @@ TEST(FindingsTest, ProgressThreadsWithoutACoreRefuteASlowNetwork) {
   EXPECT_THAT(found.remedy, HasSubstr("leave a core"));
 }
 
-TEST(FindingsTest, BatchesThatGatherTooLongBeginLate) {
+TEST(FindingsTest, BucketsThatCollectTooLongStartLate) {
   FakeTraining training;
   training.batch_us = 4'000;
   training.facts = {{"min_batch_bytes", int64_t{4} << 20}};
   Only(training, "late-batches");
 }
 
-TEST(FindingsTest, TheStartIsToldLastAndOfTheRun) {
+TEST(FindingsTest, StartIsReportedLastAsAPartOfTheRun) {
   FakeTraining training;
   training.steps = 5;
   training.computing_us = [](int64_t rank, int64_t step) {
@@ -391,7 +392,8 @@ TEST(FindingsTest, TheStartIsToldLastAndOfTheRun) {
   EXPECT_TRUE(findings[1].of_run);
 }
 
-// Horovod's: a process is a tensor, ticks tell when a rank was ready.
+// A timeline of Horovod: a process is a tensor, and ticks mark when a rank was
+// ready.
 Trace HorovodTrace(int64_t first_tick_us, int64_t last_tick_us) {
   TraceMaker maker;
   for (int64_t i = 0; i < 10; ++i) {
@@ -405,7 +407,7 @@ Trace HorovodTrace(int64_t first_tick_us, int64_t last_tick_us) {
   return maker.trace;
 }
 
-TEST(FindingsTest, HorovodsTicksTellALateRankFromLateThreads) {
+TEST(FindingsTest, HorovodsTicksDistinguishALateRankFromLateThreads) {
   Trace trace = HorovodTrace(10, 700);
   std::vector<Finding> findings = FindCauses(trace, AnalyzeSteps(trace));
   ASSERT_THAT(findings, SizeIs(1));
@@ -418,7 +420,7 @@ TEST(FindingsTest, HorovodsTicksTellALateRankFromLateThreads) {
   EXPECT_THAT(findings[0].title, HasSubstr("background threads are late"));
 }
 
-TEST(FindingsTest, WithoutStepsNothingIsClaimed) {
+TEST(FindingsTest, TraceWithoutStepsHasNoFindings) {
   TraceMaker maker;
   maker.AddSlice(0, 0, "ALLREDUCE", 0, 100);
   EXPECT_THAT(FindCauses(maker.trace, AnalyzeSteps(maker.trace)), IsEmpty());

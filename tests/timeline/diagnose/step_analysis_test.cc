@@ -22,7 +22,7 @@ PartTimes Parts(int64_t computing_us, int64_t input_us, int64_t other_us,
   return parts;
 }
 
-TEST(StepAnalysisTest, PartsOfAStepAddUpAndTellWhatWasWaitedFor) {
+TEST(StepAnalysisTest, PartsOfAStepAddUpAndShowWhatWasWaitedFor) {
   FakeTraining training;
   training.input_us = [](int64_t, int64_t) { return 500; };
   training.computing_us = [](int64_t rank, int64_t) {
@@ -47,7 +47,7 @@ TEST(StepAnalysisTest, PartsOfAStepAddUpAndTellWhatWasWaitedFor) {
   EXPECT_EQ(analysis.batches[0].ranks[1].data_ns, 200'000);
 }
 
-TEST(StepAnalysisTest, BatchesBehindComputingAreHidden) {
+TEST(StepAnalysisTest, BucketsDuringComputingAreHidden) {
   TraceMaker maker;
   maker.AddRank(0, 2, "node0");
   maker.AddSlice(0, kStepLane, "TRAINING_STEP", 0, 100, {.step = 1});
@@ -56,11 +56,11 @@ TEST(StepAnalysisTest, BatchesBehindComputingAreHidden) {
   const StepAnalysis analysis = AnalyzeSteps(maker.trace);
   ASSERT_THAT(analysis.steps, SizeIs(1));
   EXPECT_EQ(analysis.steps[0].hidden_ns, 20'000);
-  // After the batch the waiting thread woke up late.
+  // The waiting thread woke up late after the bucket.
   EXPECT_EQ(analysis.steps[0].parts, Parts(80, 0, 0, 0, 10, 10, 0));
 }
 
-TEST(StepAnalysisTest, EvaluationIsNoComputingAndItsWaitsAreWaits) {
+TEST(StepAnalysisTest, EvaluationIsNotComputingAndItsWaitsCountAsWaits) {
   TraceMaker maker;
   maker.AddRank(0, 1, "node0");
   maker.AddSlice(0, kStepLane, "TRAINING_STEP", 0, 100, {.step = 1});
@@ -72,7 +72,7 @@ TEST(StepAnalysisTest, EvaluationIsNoComputingAndItsWaitsAreWaits) {
   EXPECT_EQ(analysis.steps.at(0).parts, Parts(50, 15, 30, 0, 5, 0, 0));
 }
 
-TEST(StepAnalysisTest, OfOneRankAloneTheRootsWordTellsWhoWasLast) {
+TEST(StepAnalysisTest, LastRankIsKnownFromRankZeroInATraceOfOneRank) {
   TraceMaker maker;
   maker.AddRank(1, 3, "node0");
   maker.AddSlice(1, kStepLane, "TRAINING_STEP", 0, 100, {.step = 1});
@@ -88,7 +88,7 @@ TEST(StepAnalysisTest, OfOneRankAloneTheRootsWordTellsWhoWasLast) {
   EXPECT_EQ(analysis.steps.at(0).parts, Parts(20, 0, 0, 40, 20, 20, 0));
 }
 
-TEST(StepAnalysisTest, WithoutStepsTheWholeTraceIsOne) {
+TEST(StepAnalysisTest, WithoutStepsTheWholeTraceIsOneStep) {
   TraceMaker maker;
   maker.AddSlice(3, 0, "ALLREDUCE", 10, 30);
   maker.AddSlice(3, 0, "ALLREDUCE", 50, 60);
@@ -111,7 +111,7 @@ TEST(StepAnalysisTest, ProfilersStepsAreSteps) {
   EXPECT_EQ(analysis.steps.at(0).rank, 9);
   EXPECT_EQ(analysis.steps.at(0).parts, Parts(50, 30, 0, 0, 0, 20, 0));
   EXPECT_EQ(analysis.steps.at(0).hidden_ns, 0);
-  // What an operator runs beside is hidden, for all that is known.
+  // A collective beside an operator counts as hidden.
   maker.AddSlice(9, 3, "autograd::engine::evaluate_function: Backward0", 45,
                  55);
   maker.AddSlice(9, 3, "aten::conv2d", 50, 52);
@@ -122,7 +122,7 @@ TEST(StepAnalysisTest, ProfilersStepsAreSteps) {
   EXPECT_EQ(analysis.steps.at(0).hidden_ns, 10'000);
 }
 
-TEST(StepAnalysisTest, TheFirstStepIsNotSteadyUnlessItIsAlone) {
+TEST(StepAnalysisTest, FirstStepIsNotSteadyUnlessItIsTheOnlyOne) {
   FakeTraining training;
   training.ranks = 1;
   training.steps = 3;
@@ -134,7 +134,7 @@ TEST(StepAnalysisTest, TheFirstStepIsNotSteadyUnlessItIsAlone) {
   EXPECT_THAT(analysis.SteadySteps(), SizeIs(1));
 }
 
-TEST(StepAnalysisTest, StepsOfOneNumberAreAGroup) {
+TEST(StepAnalysisTest, StepsWithTheSameNumberAreAGroup) {
   std::vector<RankStep> steps;
   for (const auto& [number, rank] :
        std::vector<std::pair<int64_t, int64_t>>{{2, 0}, {2, 1}, {3, 1}}) {
@@ -146,7 +146,7 @@ TEST(StepAnalysisTest, StepsOfOneNumberAreAGroup) {
   EXPECT_THAT(ByNumber({}), SizeIs(0));
 }
 
-TEST(StepAnalysisTest, CountersBecomeSharesOfACore) {
+TEST(StepAnalysisTest, CountersBecomePartsOfACore) {
   FakeTraining training;
   training.counters = [](int64_t rank) {
     return std::vector<std::pair<std::string, std::vector<TraceArg>>>{

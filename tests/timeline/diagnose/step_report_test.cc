@@ -39,7 +39,7 @@ StepReport Report(int64_t rank, int64_t interval, int64_t waits_us) {
   return report;
 }
 
-TEST(StepReportTest, ALineTellsAllOfIt) {
+TEST(StepReportTest, LineHoldsTheWholeReport) {
   const StepReport report = Report(1, 3, 500);
   const std::optional<StepReport> read =
       DecodeStepReport(EncodeStepReport(report));
@@ -59,7 +59,7 @@ TEST(StepReportTest, ALineTellsAllOfIt) {
   EXPECT_EQ(TextOf(read->facts, "cpu_list"), "0-3");
 }
 
-TEST(StepReportTest, WhatIsNoReportIsNone) {
+TEST(StepReportTest, OtherTextsAreNoReports) {
   for (const char* const text :
        {"", "{}", "[1]", "hello", "{\"rank\":\"x\"}"}) {
     EXPECT_FALSE(DecodeStepReport(text).has_value()) << text;
@@ -71,31 +71,32 @@ TEST(StepReportTest, WhatIsNoReportIsNone) {
   EXPECT_FALSE(DecodeStepReport(EncodeStepReport(empty)).has_value());
 }
 
-TEST(StepReportTest, EvaluationIsNoPartOfTheRate) {
+TEST(StepReportTest, RateExcludesEvaluation) {
   StepReports reports;
   StepReport report = Report(0, 1, 0);
   report.size = 1;
   At(report.parts, StepPart::kOther) = 30'000'000;
   EXPECT_EQ(reports.Add(report),
             "step 10: 1000.00 steps/s, 0.0 % of a step is exposed "
-            "communication (evaluation and commits, 75.0 % of the time, left "
-            "out)");
+            "communication (without evaluation and commits: 75.0 % of the "
+            "time)");
 }
 
-TEST(StepReportTest, ALineForPeopleOnceAllRanksHaveTold) {
+TEST(StepReportTest, LineComesWhenAllRanksHaveReported) {
   StepReports reports;
   EXPECT_FALSE(reports.Add(Report(0, 1, 2'000)).has_value());
   const std::optional<std::string> line = reports.Add(Report(1, 1, 0));
   EXPECT_EQ(line,
             "step 10: 1000.00 steps/s, 10.0 % of a step is exposed "
-            "communication, 10.0 % waits for ranks; slowest: rank 1 (node1)");
-  // A rank that has stopped telling does not silence the others.
+            "communication, 10.0 % is waiting for ranks; slowest: rank 1 "
+            "(node1)");
+  // The others still report after one rank has stopped.
   EXPECT_FALSE(reports.Add(Report(0, 2, 0)).has_value());
   EXPECT_THAT(reports.Add(Report(0, 3, 0)).value_or(""),
               HasSubstr("step 20: 1000.00 steps/s"));
 }
 
-TEST(StepReportTest, ReportsAreJudgedAsATraceIs) {
+TEST(StepReportTest, ReportsAreAnalyzedLikeATrace) {
   StepReports reports;
   for (int64_t interval = 1; interval <= 3; ++interval) {
     reports.Add(Report(0, interval, 2'000));
@@ -110,7 +111,7 @@ TEST(StepReportTest, ReportsAreJudgedAsATraceIs) {
   EXPECT_EQ(reports.Analysis().batches_per_step, 2);
 }
 
-// Waits that all ranks share are nobody's fault.
+// No rank is to blame for waits that all ranks share.
 TEST(StepReportTest, RanksThatWaitAlikeAreLateInTurns) {
   StepReports reports;
   for (int64_t interval = 1; interval <= 3; ++interval) {
@@ -159,9 +160,9 @@ class StepReporterTest : public ::testing::Test {
   std::unique_ptr<StepReporter> reporter_;
 };
 
-TEST_F(StepReporterTest, TellsSumsOfStepsThatAreOver) {
+TEST_F(StepReporterTest, ReportsSumsOfFinishedSteps) {
   for (int step = 0; step < 3; ++step) RecordStep();
-  // Of a step that is not over nothing is told.
+  // Nothing is reported about an unfinished step.
   reporter_->Record({.name = "LOAD_BATCH", .lane = kUserLane});
   EXPECT_TRUE(reporter_->Close().ok());
   ASSERT_THAT(told_, SizeIs(1));
@@ -177,7 +178,7 @@ TEST_F(StepReporterTest, TellsSumsOfStepsThatAreOver) {
   EXPECT_EQ(reporter_->dropped_events(), 0);
 }
 
-TEST_F(StepReporterTest, ASumWithoutOneStepsWorkIsNotKnown) {
+TEST_F(StepReporterTest, WorkIsUnknownIfOneStepsWorkIsUnknown) {
   RecordStep();
   RecordStep(/*work=*/-1);
   RecordStep();
@@ -202,13 +203,13 @@ TEST_F(StepReporterTest, WithoutMemoryStepsAreDroppedAndTheThreadContinues) {
   EXPECT_TRUE(reporter->Close().ok());
 }
 
-TEST_F(StepReporterTest, WithoutStepsNothingIsTold) {
+TEST_F(StepReporterTest, NoReportWithoutSteps) {
   reporter_->Record({.name = "LOAD_BATCH", .lane = kUserLane});
   EXPECT_TRUE(reporter_->Close().ok());
   EXPECT_THAT(told_, IsEmpty());
 }
 
-TEST_F(StepReporterTest, EventsArePassedOnToATimeline) {
+TEST_F(StepReporterTest, EventsAreForwardedToATimeline) {
   std::vector<StepReport> passed;
   const std::shared_ptr<StepReporter> other = StepReporter::Start(
       {.rank = 0,

@@ -24,7 +24,7 @@ class TimeSharesTest : public ::testing::Test {
   TraceMaker maker_;
 };
 
-TEST(IntervalsTest, WhatMeetsTheLastMakesItLonger) {
+TEST(IntervalsTest, AdjacentIntervalExtendsTheLast) {
   std::vector<Interval> intervals;
   for (const Interval& interval : std::vector<Interval>{
            {10, 20}, {15, 30}, {5, 10}, {31, 40}, {0, 2}, {40, 41}}) {
@@ -36,7 +36,7 @@ TEST(IntervalsTest, WhatMeetsTheLastMakesItLonger) {
             (std::vector<Interval>{{0, 2}, {5, 30}, {31, 41}}));
 }
 
-TEST_F(TimeSharesTest, NegotiationsThatOverlapCountOnceAndNotWhileABatchRuns) {
+TEST_F(TimeSharesTest, OverlappingNegotiationsCountOnceAndNotDuringABucket) {
   Add(0, kUserLane, "FORWARD", 1000, 2000);  // the span: 1000 us
   Add(0, 10, "NEGOTIATE_ALLREDUCE", 1100, 1400);
   Add(0, 11, "NEGOTIATE_ALLREDUCE", 1200, 1500);
@@ -50,7 +50,7 @@ TEST_F(TimeSharesTest, NegotiationsThatOverlapCountOnceAndNotWhileABatchRuns) {
   EXPECT_FALSE(shares->exposed.has_value());
 }
 
-TEST_F(TimeSharesTest, ExposedIsWhatTheApplicationWaited) {
+TEST_F(TimeSharesTest, ExposedTimeIsTheApplicationsWait) {
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
   Add(0, kUserLane, kWaitForGradients, 40, 60);
   Add(0, kUserLane, "STEP", 40, 100);
@@ -67,20 +67,20 @@ TEST_F(TimeSharesTest, RanksAreAveraged) {
   EXPECT_DOUBLE_EQ(shares->exposed.value(), 0.75 / 2);
 }
 
-TEST_F(TimeSharesTest, ChunkLanesDoNotCount) {
+TEST_F(TimeSharesTest, ChunkTracksDoNotCount) {
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
   Add(0, kChunkLane, "CHUNK_BATCH", 50, 100);
   EXPECT_DOUBLE_EQ(Shares()->communicating, 0.5);
 }
 
-TEST_F(TimeSharesTest, OtherProgramsTracesHaveNone) {
+TEST_F(TimeSharesTest, OtherProgramsTracesHaveNoShares) {
   Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
   maker_.trace.processes[0].is_rank = false;
   EXPECT_FALSE(Shares().has_value());
   EXPECT_FALSE(SharesOf(Trace()).has_value());
 }
 
-TEST_F(TimeSharesTest, SpanThatDoesNotFitIsTheLimit) {
+TEST_F(TimeSharesTest, SpanThatDoesNotFitBecomesTheLimit) {
   constexpr int64_t kEarliest = -4'000'000'000'000'000;
   constexpr int64_t kLatest = 7'000'000'000'000'000;
   Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest, kEarliest / 4);

@@ -36,7 +36,7 @@ class TraceSummaryTest : public ::testing::Test {
   Trace& trace_ = maker_.trace;
 };
 
-TEST_F(TraceSummaryTest, SelfTimeIsWallLessDirectChildren) {
+TEST_F(TraceSummaryTest, SelfTimeIsWallTimeWithoutDirectChildren) {
   Add(0, 1, "outer", 0, 100);
   Add(0, 1, "middle", 10, 60);
   Add(0, 1, "inner", 20, 30);
@@ -45,7 +45,7 @@ TEST_F(TraceSummaryTest, SelfTimeIsWallLessDirectChildren) {
               ElementsAre("inner 10 10 1", "middle 70 60 2", "outer 100 30 1"));
 }
 
-TEST_F(TraceSummaryTest, WhatOverlapsIsCoveredOnce) {
+TEST_F(TraceSummaryTest, OverlapIsCoveredOnce) {
   Add(0, 1, "a", 0, 100);
   Add(0, 2, "a", 50, 150);
   Add(1, 1, "a", 140, 160);
@@ -58,7 +58,7 @@ TEST_F(TraceSummaryTest, WhatOverlapsIsCoveredOnce) {
   EXPECT_EQ(SummarizeByProcess(trace_).at(1).totals.covered_ns, 30'000);
 }
 
-TEST_F(TraceSummaryTest, ChildrenMayStandBeforeTheirParentsInTheFile) {
+TEST_F(TraceSummaryTest, ChildrenMayPrecedeTheirParentsInTheFile) {
   Add(0, 1, "inner", 20, 30);
   Add(0, 1, "middle", 10, 60);
   Add(0, 1, "outer", 0, 100);
@@ -66,7 +66,7 @@ TEST_F(TraceSummaryTest, ChildrenMayStandBeforeTheirParentsInTheFile) {
               ElementsAre("inner 10 10 1", "middle 50 40 1", "outer 100 50 1"));
 }
 
-TEST_F(TraceSummaryTest, OtherLanesAndRanksAreNoChildren) {
+TEST_F(TraceSummaryTest, SlicesOfOtherTracksAndRanksAreNoChildren) {
   Add(0, 10, "a", 0, 100);
   Add(0, 11, "b", 10, 20);
   Add(1, 10, "c", 10, 20);
@@ -90,14 +90,14 @@ TEST_F(TraceSummaryTest, ChildrenMayShareTheirParentsEdges) {
               ElementsAre("left 4 4 1", "parent 10 2 1", "right 4 4 1"));
 }
 
-TEST_F(TraceSummaryTest, OfTwoWithTheSameTimesTheEarlierInTheFileIsTheParent) {
+TEST_F(TraceSummaryTest, EarlierOfTwoEqualSlicesIsTheParent) {
   Add(0, 1, "first", 0, 10);
   Add(0, 1, "second", 0, 10);
   EXPECT_THAT(Describe(Summarize(trace_)),
               ElementsAre("first 10 0 1", "second 10 10 1"));
 }
 
-TEST_F(TraceSummaryTest, OverlapWithoutNestingIsNoChild) {
+TEST_F(TraceSummaryTest, SlicesThatOnlyOverlapAreNoChildren) {
   Add(0, 1, "a", 0, 10);
   Add(0, 1, "b", 5, 15);
   Add(0, 1, "c", 6, 8);
@@ -105,7 +105,7 @@ TEST_F(TraceSummaryTest, OverlapWithoutNestingIsNoChild) {
               ElementsAre("a 10 10 1", "b 10 8 1", "c 2 2 1"));
 }
 
-TEST_F(TraceSummaryTest, AverageIsWallByOccurrences) {
+TEST_F(TraceSummaryTest, AverageIsWallTimePerOccurrence) {
   Add(0, 1, "a", 0, 10);
   Add(1, 1, "a", 0, 15);
   Add(2, 1, "a", 0, 15);
@@ -124,7 +124,7 @@ TEST_F(TraceSummaryTest, EmptyTraceHasZeroTotals) {
   EXPECT_EQ(summary.totals.average_wall_ns(), 0);
 }
 
-TEST_F(TraceSummaryTest, ChunkLanesOfRanksAreLeftOut) {
+TEST_F(TraceSummaryTest, ChunkTracksOfRanksAreLeftOut) {
   Add(0, kBatchLane, "MPI_ALLREDUCE", 0, 10);
   Add(0, kChunkLane, "CHUNK", 0, 10);
   Add(1, kChunkLane, "other program's", 0, 10);
@@ -146,11 +146,11 @@ TEST_F(TraceSummaryTest, ByProcessAddsUpToTheWhole) {
   EXPECT_THAT(Describe(Summarize(trace_)), ElementsAre("a 30 28 2", "b 2 2 1"));
 }
 
-// The longest that a trace can hold.
+// The longest duration that a trace can hold.
 constexpr int64_t kLongest = 6'000'000'000'000'000;  // us
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-TEST_F(TraceSummaryTest, SumsThatDoNotFitAreTheLimit) {
+TEST_F(TraceSummaryTest, SumsThatDoNotFitBecomeTheLimit) {
   Add(0, 1, "a", 0, kLongest);
   Add(1, 1, "a", 0, kLongest);
   Add(2, 1, "b", 0, kLongest);

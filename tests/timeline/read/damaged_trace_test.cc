@@ -1,5 +1,5 @@
-// A file may end anywhere: every whole event before the end is still read. It
-// may be damaged anywhere: the events of other lines are still read.
+// A file may end anywhere: all complete events before the end are still read.
+// It may be damaged anywhere: the events of other lines are still read.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 const base::SteadyClock kClock;
 
-// Complete events of `text`, told by their newlines or closing brackets.
+// Counts complete events of `text` by their newlines or closing brackets.
 int64_t CountWholeEvents(const std::string& text, bool one_per_line) {
   int64_t events = 0;
   int depth = 0;
@@ -58,12 +58,12 @@ std::string RecordedPart(const TemporaryFolder& folder, int events) {
   return ReadWholeFile(TracePartPath(options.path, 0));
 }
 
-TEST(TruncatedTraceTest, EveryCutOfAPartKeepsTheWholeEvents) {
+TEST(TruncatedTraceTest, EveryCutOfARankFileKeepsTheCompleteEvents) {
   const TemporaryFolder folder;
   CheckEveryCut(RecordedPart(folder, 2), /*one_per_line=*/true);
 }
 
-TEST(TruncatedTraceTest, EveryCutOfAnObjectWithTraceEventsKeepsTheWholeEvents) {
+TEST(TruncatedTraceTest, EveryCutOfAnObjectKeepsTheCompleteEvents) {
   CheckEveryCut(R"({"traceEvents": [
 {"name":"process_name","ph":"M","pid":1,"args":{"name":"grad"}},
 {"ph":"B","name":"ALLREDUCE","ts":1,"pid":1},
@@ -72,7 +72,7 @@ TEST(TruncatedTraceTest, EveryCutOfAnObjectWithTraceEventsKeepsTheWholeEvents) {
                 /*one_per_line=*/false);
 }
 
-TEST(TruncatedTraceTest, EveryCutOfAPartButTheEmptyOneLoads) {
+TEST(TruncatedTraceTest, EveryCutOfARankFileButTheEmptyOneLoads) {
   const TemporaryFolder folder;
   const std::string whole = RecordedPart(folder, 2);
   const std::string path = folder.File("cut.json");
@@ -90,7 +90,7 @@ TEST(TruncatedTraceTest, EveryCutOfAPartButTheEmptyOneLoads) {
   }
 }
 
-TEST(DamagedTraceTest, EventsOfOneLineAreFoundAgain) {
+TEST(DamagedTraceTest, EventsAfterDamageInOneLineAreFound) {
   const std::string text =
       R"({"traceEvents":[{"ph":"X","name":"a","args":{}},{"ph":"X",,"name":"b"},)"
       R"({"ph":"X","name":"c"}, {"ph":"X","name":"d"}],"displayTimeUnit":"ms"})";
@@ -108,13 +108,13 @@ TEST(DamagedTraceTest, EventsOfOneLineAreFoundAgain) {
   EXPECT_TRUE(report.closed);
 }
 
-TEST(DamagedTraceTest, AnyWrongByteCostsAtMostItsOwnLineAndTheNext) {
+TEST(DamagedTraceTest, WrongByteLosesAtMostItsLineAndTheNext) {
   const TemporaryFolder folder;
   const std::string whole = RecordedPart(folder, 2);
   const int64_t whole_events = CountWholeEvents(whole, /*one_per_line=*/true);
   for (size_t at = 0; at < whole.size(); ++at) {
     for (const char wrong : std::string("{}[],:\"\\ \n\0\xff", 12)) {
-      // Still valid JSON: the rest becomes an array within the array.
+      // Still valid JSON: the rest becomes an array in the array.
       if (whole[at] == '\n' && wrong == '[') continue;
       std::string text = whole;
       text[at] = wrong;

@@ -31,7 +31,7 @@ std::string Describe(const ParsedEvent& event) {
   return text;
 }
 
-// "": it is none.
+// Returns "" if `text` is not an event.
 std::string Scanned(const std::string& object) {
   EventScanner scanner(object);
   ParsedEvent event;
@@ -40,7 +40,7 @@ std::string Scanned(const std::string& object) {
   return Describe(event);
 }
 
-TEST(EventScannerTest, ReadsWhatChromesFormatHolds) {
+TEST(EventScannerTest, ReadsChromesFormat) {
   const std::vector<std::pair<std::string, std::string>> objects = {
       {R"({"ph":"X"})", "X  0/0 none+0"},
       {R"({"ts":12.345,"dur":1.000,"ph":"X","name":"a","pid":0,"tid":10})",
@@ -76,7 +76,7 @@ TEST(EventScannerTest, ReadsWhatChromesFormatHolds) {
   EXPECT_EQ(Scanned("{\"a\":" + too_deep), "");
 }
 
-TEST(EventScannerTest, TextsForNumbersAreToldApart) {
+TEST(EventScannerTest, StringsInsteadOfNumbersStayDistinct) {
   EventScanner scanner(R"({"pid":"a"},{"pid":"b"},{"pid":"a"})");
   std::vector<int64_t> pids;
   ParsedEvent event;
@@ -87,7 +87,7 @@ TEST(EventScannerTest, TextsForNumbersAreToldApart) {
   EXPECT_EQ(pids, (std::vector<int64_t>{-1, -2, -1}));
 }
 
-TEST(EventScannerTest, ReadsWhatHvdliteWrites) {
+TEST(EventScannerTest, ReadsEventsOfHvdlite) {
   std::string line;
   AppendEventLine(3,
                   {.name = "ALLREDUCE",
@@ -105,7 +105,7 @@ TEST(EventScannerTest, ReadsWhatHvdliteWrites) {
             "late=0.25#1");
 }
 
-TEST(EventScannerTest, TakesJsonAndNothingElse) {
+TEST(EventScannerTest, AcceptsOnlyJson) {
   const std::string wrong_bytes(
       "{}[],:\"\\ \n\t\0\x1f\x7f\x80\xa0\xc1\xc3\xe0\xed\xf0\xf4\xff"
       "0159.-+eEtfnu/bd8",
@@ -127,7 +127,7 @@ TEST(EventScannerTest, TakesJsonAndNothingElse) {
             scanner.Event(&event) && scanner.Next() == '\0' && scanner.at_end();
         EXPECT_EQ(taken, nlohmann::json::accept(text)) << text;
       }
-      // What ends too early is wrong at its end.
+      // A text that ends too early is wrong at its end.
       EventScanner scanner(absl::string_view(whole).substr(0, at));
       ParsedEvent event;
       EXPECT_FALSE(scanner.Event(&event));

@@ -1,5 +1,5 @@
-// Traces of other programs, as those write them: Horovod's timelines, and what
-// PyTorch's profiler exports.
+// Traces as other programs write them: Horovod's timelines and exports of
+// PyTorch's profiler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class ForeignTraceTest : public ::testing::Test {
   const std::string path_ = folder_.File("trace.json");
 };
 
-TEST_F(ForeignTraceTest, HorovodsTicksAndCyclesAreNoWork) {
+TEST_F(ForeignTraceTest, HorovodsTicksAndCyclesAreNotWork) {
   WriteFile(path_, R"([
 {"ph": "i", "name": "CYCLE_START", "ts": 1000, "s": "g"},
 {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 1200, "pid": 1},
@@ -57,7 +57,7 @@ TEST_F(ForeignTraceTest, HorovodsTicksAndCyclesAreNoWork) {
   EXPECT_EQ(SummarizeByProcess(trace).size(), 1u);
 }
 
-TEST_F(ForeignTraceTest, NumbersThatTakeTimeAreWork) {
+TEST_F(ForeignTraceTest, EventsNamedByNumbersThatTakeTimeAreWork) {
   WriteFile(path_, R"([
     {"ph":"X","name":"0","ts":1,"dur":5,"pid":1},
     {"ph":"X","name":"mark","ts":1,"dur":0,"pid":1},
@@ -66,7 +66,7 @@ TEST_F(ForeignTraceTest, NumbersThatTakeTimeAreWork) {
   EXPECT_THAT(Names(MustRead(path_)), ElementsAre(" 1 0", "0 1 5", "mark 1 0"));
 }
 
-// As torch.profiler's export_chrome_trace() writes it, with record_shapes and
+// A trace of torch.profiler's export_chrome_trace(), with record_shapes and
 // with_stack.
 std::string ProfilerEvents(int steps) {
   std::string text = R"({
@@ -130,7 +130,7 @@ std::string ProfilerEvents(int steps) {
 })json";
 }
 
-TEST_F(ForeignTraceTest, ReadsWhatTheProfilerExports) {
+TEST_F(ForeignTraceTest, ReadsExportsOfTheProfiler) {
   WriteFile(path_, ProfilerEvents(2));
   const Trace trace = MustRead(path_);
   EXPECT_THAT(trace.warnings, IsEmpty());
@@ -139,12 +139,12 @@ TEST_F(ForeignTraceTest, ReadsWhatTheProfilerExports) {
                           "PyTorch Profiler (0) 1 5000", "aten::conv2d 2 800"));
   EXPECT_EQ(trace.processes.at(4242).name, "python3");
   EXPECT_EQ(trace.processes.size(), 2u);
-  // Exact, although a double would not be.
+  // The time is exact, although a double could not hold it.
   EXPECT_EQ(trace.slices[1].start_ns, 1'700'000'000'001'000'625);
   EXPECT_EQ(AnalyzeSteps(trace).source, StepSource::kProfiler);
 }
 
-TEST_F(ForeignTraceTest, ReadsLargeOnesThatArePacked) {
+TEST_F(ForeignTraceTest, ReadsLargeGzippedExports) {
   const std::string packed = folder_.File("trace.json.gz");
   auto file = OutputFile::Open(packed);
   ASSERT_TRUE(file.ok()) << file.status();

@@ -1,4 +1,4 @@
-// Traces that gzip has packed, whole, cut off and damaged.
+// Gzipped traces: complete, cut off and damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 class PackedTraceTest : public ::testing::Test {
  protected:
-  // What gzip makes of `text`.
+  // Packs `text` with gzip.
   std::string Packed(const std::string& text) {
     const std::string path = folder_.File("packed.gz");
     auto file = OutputFile::Open(path);
@@ -49,14 +49,14 @@ class PackedTraceTest : public ::testing::Test {
   const std::string path_ = folder_.File("trace.json.gz");
 };
 
-TEST_F(PackedTraceTest, IsReadAsIfItWereNotPacked) {
+TEST_F(PackedTraceTest, IsReadLikeAnUnpackedTrace) {
   const auto trace = Read(Packed(Events(1000)));
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_EQ(trace->slices.size(), 1000u);
   EXPECT_THAT(trace->warnings, IsEmpty());
 }
 
-TEST_F(PackedTraceTest, MembersFollowOneAnother) {
+TEST_F(PackedTraceTest, AllMembersAreRead) {
   const std::string text = Events(100);
   std::string bytes;
   for (size_t at = 0; at < text.size(); at += 1000) {
@@ -71,10 +71,10 @@ TEST_F(PackedTraceTest, MembersFollowOneAnother) {
   ASSERT_TRUE(more.ok());
   EXPECT_EQ(more->slices.size(), 100u);
   EXPECT_THAT(more->warnings,
-              ElementsAre(HasSubstr("something else than gzip")));
+              ElementsAre(HasSubstr("after its gzip stream is ignored")));
 }
 
-TEST_F(PackedTraceTest, EveryCutIsReadAsFarAsItGoes) {
+TEST_F(PackedTraceTest, EveryCutIsReadUpToItsEnd) {
   const std::string whole = Packed(Events(80));
   size_t most = 0;
   for (size_t length = 2; length < whole.size(); ++length) {
@@ -94,7 +94,7 @@ TEST_F(PackedTraceTest, EveryCutIsReadAsFarAsItGoes) {
               ::testing::Contains(HasSubstr("its gzip stream has no end")));
 }
 
-TEST_F(PackedTraceTest, AnyWrongByteIsNoticedOrHarmless) {
+TEST_F(PackedTraceTest, WrongByteIsNoticedOrHarmless) {
   const std::string text = Events(100);
   const std::string whole = Packed(text);
   for (size_t at = 2; at < whole.size(); ++at) {
@@ -116,10 +116,10 @@ TEST_F(PackedTraceTest, BombsAreRefused) {
   const absl::Status status = Read(bytes).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr(absl::StrCat("its ", bytes.size(), " bytes grow to")));
+              HasSubstr(absl::StrCat("its ", bytes.size(), " bytes to more")));
 }
 
-TEST_F(PackedTraceTest, FilesThatAreNotFinishedLeaveNothing) {
+TEST_F(PackedTraceTest, UnfinishedFilesAreRemoved) {
   {
     const auto file = OutputFile::Open(path_);
     ASSERT_TRUE(file.ok());

@@ -69,7 +69,7 @@ TEST_F(TraceMergeTest, MergedFileHasAllEventsOnTheClockOfRankZero) {
   EXPECT_THAT(times[2], ::testing::ElementsAre(-5));
 }
 
-TEST_F(TraceMergeTest, FilesOfAnyPlaceAreMergedAlike) {
+TEST_F(TraceMergeTest, FilesOfAnyDirectoryAreMergedAlike) {
   RecordPart(0, 2, 0, 2);
   RecordPart(1, 2, -9'001, 2);
   const std::string other = folder_.File("other.json");
@@ -89,7 +89,7 @@ TEST_F(TraceMergeTest, FilesOfAnyPlaceAreMergedAlike) {
     return events;
   };
   EXPECT_EQ(events_of(other), events_of(path_));
-  // What is merged stays as it is.
+  // The input files are unchanged.
   const std::string before = ReadWholeFile(other);
   ASSERT_TRUE(MergeTraces({other}, other, {}).ok());
   EXPECT_EQ(ReadWholeFile(other), before);
@@ -97,7 +97,7 @@ TEST_F(TraceMergeTest, FilesOfAnyPlaceAreMergedAlike) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(TraceMergeTest, FilesThatAreNotOfHvdlitesFormAreMerged) {
+TEST_F(TraceMergeTest, FilesOfOtherFormsAreMerged) {
   WriteFile(path_, R"([
     {"name":"hvdlite_trace","ph":"M","pid":3,"args":{"clock_offset_ns":1500}},
     {"name":"a","ph":"X","ts":1e0,"dur":2,"pid":3},
@@ -129,7 +129,7 @@ TEST_F(TraceMergeTest, ReadersDoNotShiftTheMergedFileAgain) {
   EXPECT_THAT(merged->warnings, IsEmpty());
 }
 
-TEST_F(TraceMergeTest, RemovesThePartsAndNothingElse) {
+TEST_F(TraceMergeTest, RemovesOnlyTheRankFiles) {
   RecordPart(0, 2, 0, 1);
   RecordPart(1, 2, 0, 1);
   WriteFile(folder_.File("other.json"), "[]");
@@ -143,7 +143,7 @@ TEST_F(TraceMergeTest, RemovesThePartsAndNothingElse) {
               ::testing::UnorderedElementsAre("trace.json", "other.json"));
 }
 
-TEST_F(TraceMergeTest, MissingPartIsAnErrorAndThePartsStay) {
+TEST_F(TraceMergeTest, MissingRankFileIsAnErrorAndTheOthersStay) {
   RecordPart(0, 2, 0, 1);
   const absl::Status status = MergeTraceParts(path_, 2);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
@@ -154,7 +154,7 @@ TEST_F(TraceMergeTest, MissingPartIsAnErrorAndThePartsStay) {
   EXPECT_FALSE(std::filesystem::exists(path_ + ".merging"));
 }
 
-TEST_F(TraceMergeTest, DeviceIsNotReplacedAndThePartsStay) {
+TEST_F(TraceMergeTest, DeviceIsNotReplacedAndTheRankFilesStay) {
   RecordPart(0, 1, 0, 1);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_EQ(MergeTraceParts(path_, 1).code(),
@@ -163,7 +163,7 @@ TEST_F(TraceMergeTest, DeviceIsNotReplacedAndThePartsStay) {
   EXPECT_TRUE(std::filesystem::exists(TracePartPath(path_, 0)));
 }
 
-TEST_F(TraceMergeTest, ForeignPartIsAnErrorAndThePartsStay) {
+TEST_F(TraceMergeTest, ForeignRankFileIsAnErrorAndTheRankFilesStay) {
   RecordPart(0, 2, 0, 1);
   for (const char* text :
        {"", "[]\n", "hello\n", "[\n{\"ts\":1.000,\"x\":1},\n",
@@ -176,7 +176,7 @@ TEST_F(TraceMergeTest, ForeignPartIsAnErrorAndThePartsStay) {
   }
 }
 
-TEST_F(TraceMergeTest, TimesAndOffsetsThatDoNotFitAreAnErrorAndThePartsStay) {
+TEST_F(TraceMergeTest, TimesThatDoNotFitAreAnErrorAndTheRankFilesStay) {
   const auto part = [](const std::string& offset_ns, const std::string& ts) {
     return "[\n{\"name\":\"hvdlite_trace\",\"args\":{\"clock_offset_ns\":" +
            offset_ns + "}},\n{\"ts\":" + ts + ",\"ph\":\"X\"}\n]\n";
@@ -204,7 +204,7 @@ TEST_F(TraceMergeTest, TimesAndOffsetsThatDoNotFitAreAnErrorAndThePartsStay) {
   EXPECT_THAT(ReadWholeFile(path_), HasSubstr("{\"ts\":0.000,"));
 }
 
-TEST_F(TraceMergeTest, UnclosedPartsCutAnywhereStillMergeToValidJson) {
+TEST_F(TraceMergeTest, RankFilesCutAnywhereMergeToValidJson) {
   RecordPart(1, 2, 7'000, 3);
   const std::string whole = ReadWholeFile(TracePartPath(path_, 1));
   const size_t header_end = whole.find("\"clock_offset_ns\"");
@@ -218,8 +218,8 @@ TEST_F(TraceMergeTest, UnclosedPartsCutAnywhereStillMergeToValidJson) {
   }
 }
 
-TEST_F(TraceMergeTest, LargePartsMerge) {
-  RecordPart(0, 1, 1'000, 30'000);  // several times what is written at once
+TEST_F(TraceMergeTest, LargeRankFilesMerge) {
+  RecordPart(0, 1, 1'000, 30'000);  // several write blocks
   ASSERT_TRUE(MergeTraceParts(path_, 1).ok());
   const absl::StatusOr<Trace> trace = ReadTrace(path_);
   ASSERT_TRUE(trace.ok()) << trace.status();

@@ -43,7 +43,7 @@ class TraceReaderTest : public ::testing::Test {
   const std::string path_ = folder_.File("trace.json");
 };
 
-// As Horovod writes it, and as it is left when its process is killed.
+// A timeline of Horovod whose process was killed.
 constexpr char kHorovodTimeline[] = R"([
 {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "grad/conv1"}},
 {"name": "process_sort_index", "ph": "M", "pid": 1, "args": {"sort_index": 1}},
@@ -69,10 +69,10 @@ TEST_F(TraceReaderTest, ReadsAHorovodTimelineThatWasNeverClosed) {
   EXPECT_EQ(trace.processes.at(2).name, "grad/fc");
   EXPECT_FALSE(trace.processes.at(1).is_rank);
   EXPECT_THAT(trace.warnings,
-              ElementsAre(path_ + ": 1 event begun but not ended left out"));
+              ElementsAre(path_ + ": 1 event left out: begin without an end"));
 }
 
-TEST_F(TraceReaderTest, ReadsEveryFormOfTheEnd) {
+TEST_F(TraceReaderTest, ReadsEveryKindOfEnd) {
   const std::string event = R"({"ph":"X","name":"a","ts":1.5,"dur":2,"pid":7})";
   for (const std::string& text :
        {"[" + event + "]", "[\n" + event + "\n]\n", "[" + event + ",]",
@@ -108,7 +108,7 @@ TEST_F(TraceReaderTest, ReadsPrettyPrintedEvents) {
   EXPECT_THAT(trace.warnings, IsEmpty());
 }
 
-TEST_F(TraceReaderTest, SaysWhereAFileIsCutOff) {
+TEST_F(TraceReaderTest, ReportsWhereAFileIsCutOff) {
   const Trace trace = MustRead(
       "[\n{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2,\"pid\":7},\n{"
       "\"ph\"");
@@ -117,7 +117,7 @@ TEST_F(TraceReaderTest, SaysWhereAFileIsCutOff) {
               ElementsAre(path_ + ": cut off within an event after 1 events"));
 }
 
-TEST_F(TraceReaderTest, GoesOnAfterADamagedLine) {
+TEST_F(TraceReaderTest, ContinuesAfterADamagedLine) {
   const Trace trace = MustRead(
       "[\n"
       "{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":7},\n"
@@ -132,7 +132,7 @@ TEST_F(TraceReaderTest, GoesOnAfterADamagedLine) {
   EXPECT_THAT(trace.warnings[0], HasSubstr("damaged at 3 places"));
 }
 
-TEST_F(TraceReaderTest, LeavesOutEventsThatMakeNoSense) {
+TEST_F(TraceReaderTest, LeavesOutInvalidEvents) {
   const Trace trace = MustRead(R"([
     {"ph":"E","ts":1,"pid":1},
     {"name":"no phase","ts":1},
@@ -144,11 +144,12 @@ TEST_F(TraceReaderTest, LeavesOutEventsThatMakeNoSense) {
   EXPECT_THAT(Describe(trace), IsEmpty());
   EXPECT_THAT(
       trace.warnings,
-      ElementsAre(HasSubstr("5 events without phase, time or a valid duration"),
-                  HasSubstr("1 event ended but not begun")));
+      ElementsAre(
+          HasSubstr("5 events left out: without phase, time or a valid"),
+          HasSubstr("1 event left out: end without a begin")));
 }
 
-TEST_F(TraceReaderTest, PairsBeginsAndEndsByTimeWhateverTheirOrderInTheFile) {
+TEST_F(TraceReaderTest, PairsBeginsAndEndsByTimeInAnyOrder) {
   const Trace trace = MustRead(R"([
     {"ph":"E","ts":9,"pid":1,"tid":1},
     {"ph":"B","name":"inner","ts":4,"pid":1,"tid":1},
@@ -163,7 +164,7 @@ TEST_F(TraceReaderTest, PairsBeginsAndEndsByTimeWhateverTheirOrderInTheFile) {
   EXPECT_THAT(trace.warnings, IsEmpty());
 }
 
-TEST_F(TraceReaderTest, FilesThatAreNoTracesAreClearErrors) {
+TEST_F(TraceReaderTest, FilesThatAreNotTracesAreErrors) {
   EXPECT_THAT(std::string(Read("").status().message()), HasSubstr("is empty"));
   EXPECT_THAT(std::string(Read(" \n").status().message()),
               HasSubstr("is empty"));
@@ -172,15 +173,15 @@ TEST_F(TraceReaderTest, FilesThatAreNoTracesAreClearErrors) {
     const absl::Status status = Read(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr(path_ + " is no trace"));
+                HasSubstr(path_ + " is not a trace"));
   }
 }
 
-TEST_F(TraceReaderTest, FilesThatCannotBeReadAreClearErrors) {
+TEST_F(TraceReaderTest, UnreadableFilesAreErrors) {
   const absl::Status missing = ReadTrace(folder_.File("none.json")).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.message()),
-              HasSubstr("none.json nor any part of it"));
+              HasSubstr("none.json, and no per-rank trace file"));
   EXPECT_THAT(std::string(ReadTrace(folder_.File("")).status().message()),
               HasSubstr("is a directory"));
 }
@@ -193,7 +194,7 @@ std::string Part(int rank, int size, int64_t offset_ns,
                       "\",\"clock_offset_ns\":", offset_ns, "}},\n", events);
 }
 
-TEST_F(TraceReaderTest, ReadsPartsWithClocksAlignedWhenThereIsNoMergedFile) {
+TEST_F(TraceReaderTest, ReadsRankFilesWithAlignedClocks) {
   WriteFile(path_ + ".rank00000",
             Part(0, 2, 0,
                  "{\"ts\":1.000,\"dur\":1.000,\"ph\":\"X\",\"name\":\"a\","
@@ -219,7 +220,7 @@ TEST_F(TraceReaderTest, ReadsPartsWithClocksAlignedWhenThereIsNoMergedFile) {
                                   "killed or is still running)"));
 }
 
-TEST_F(TraceReaderTest, NumberOfDroppedEventsThatCannotBeIsLeftOut) {
+TEST_F(TraceReaderTest, InvalidNumberOfDroppedEventsIsLeftOut) {
   std::string events;
   for (const char* number : {"9223372036854775807", "9223372036854775807",
                              "-9223372036854775808", "-1", "7"}) {
@@ -229,10 +230,10 @@ TEST_F(TraceReaderTest, NumberOfDroppedEventsThatCannotBeIsLeftOut) {
   }
   const Trace trace = MustRead(Part(0, 1, 0, events + "{}]"));
   EXPECT_EQ(trace.processes.at(0).dropped_events, 7);
-  EXPECT_THAT(trace.warnings, ElementsAre(HasSubstr(": 5 events without")));
+  EXPECT_THAT(trace.warnings, ElementsAre(HasSubstr(": 5 events left out")));
 }
 
-TEST_F(TraceReaderTest, ReadsOnePartAlone) {
+TEST_F(TraceReaderTest, ReadsOneRankFileAlone) {
   WriteFile(path_ + ".rank00001", Part(1, 2, 0, "]"));
   const absl::StatusOr<Trace> trace = ReadTrace(path_ + ".rank00001");
   ASSERT_TRUE(trace.ok()) << trace.status();
@@ -240,29 +241,30 @@ TEST_F(TraceReaderTest, ReadsOnePartAlone) {
   EXPECT_THAT(trace->warnings, IsEmpty());
 }
 
-TEST_F(TraceReaderTest, MissingAndEmptyPartsAreWarnings) {
+TEST_F(TraceReaderTest, MissingAndEmptyRankFilesAreWarnings) {
   WriteFile(path_ + ".rank00001", Part(1, 4, 0, "]"));
   WriteFile(path_ + ".rank00002", "");
   const absl::StatusOr<Trace> trace = ReadTrace(path_);
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_THAT(trace->warnings, ElementsAre(HasSubstr("rank00002 is empty"),
-                                           "nothing from ranks 0, 2, 3 of 4"));
+                                           "no events of ranks 0, 2, 3 of 4"));
 }
 
-TEST_F(TraceReaderTest, PartsOfDifferentRunsAreAWarning) {
+TEST_F(TraceReaderTest, RankFilesOfDifferentRunsAreAWarning) {
   WriteFile(path_ + ".rank00000", Part(0, 2, 0, "]"));
   WriteFile(path_ + ".rank00001", Part(1, 4, 0, "]"));
   const absl::StatusOr<Trace> trace = ReadTrace(path_);
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_THAT(trace->warnings,
-              ::testing::Contains(HasSubstr("they speak of 2, 4 ranks")));
+              ::testing::Contains(HasSubstr("worlds of 2, 4 ranks")));
 }
 
-TEST_F(TraceReaderTest, PartsBesideAMergedFileAreLeftOutWithAWarning) {
+TEST_F(TraceReaderTest, RankFilesBesideAMergedFileAreIgnoredWithAWarning) {
   WriteFile(path_ + ".rank00000", Part(0, 1, 0, "]"));
   const Trace trace = MustRead("[]");
   EXPECT_THAT(trace.files, ElementsAre(path_));
-  EXPECT_THAT(trace.warnings, ElementsAre(HasSubstr("parts of another run")));
+  EXPECT_THAT(trace.warnings,
+              ElementsAre(HasSubstr("per-rank trace files of another run")));
 }
 
 }  // namespace

@@ -5,14 +5,14 @@
 namespace hvdlite::timeline {
 namespace {
 
-TEST(LaneAllocatorTest, LanesInUseAreDistinct) {
+TEST(LaneAllocatorTest, TracksInUseAreDistinct) {
   LaneAllocator lanes;
   EXPECT_EQ(lanes.Acquire(), kFirstTensorLane);
   EXPECT_EQ(lanes.Acquire(), kFirstTensorLane + 1);
   EXPECT_EQ(lanes.Acquire(), kFirstTensorLane + 2);
 }
 
-TEST(LaneAllocatorTest, TheLowestFreeLaneIsReusedFirst) {
+TEST(LaneAllocatorTest, LowestFreeTrackIsReusedFirst) {
   LaneAllocator lanes;
   for (int i = 0; i < 4; ++i) lanes.Acquire();
   lanes.Release(kFirstTensorLane + 3);

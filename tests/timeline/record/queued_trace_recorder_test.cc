@@ -18,10 +18,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// What a test's sink received, and the gate that it stops at. Thread-safe.
+// The lines that a test's sink received, and a gate that can block it.
+// Thread-safe.
 class SinkState {
  public:
-  // Append() returns `status` and takes nothing, until told otherwise.
+  // Append() returns `status` and takes nothing, until the status is changed.
   void FailWith(absl::Status status) {
     base::MutexLock lock(&mutex_);
     failure_ = std::move(status);
@@ -31,7 +32,7 @@ class SinkState {
     base::MutexLock lock(&mutex_);
     is_shut_ = true;
   }
-  // The next time.
+  // The next Append() throws std::bad_alloc.
   void HaveNoMemory() {
     base::MutexLock lock(&mutex_);
     has_no_memory_ = true;
@@ -104,7 +105,7 @@ class QueuedTraceRecorderTest : public ::testing::Test {
     return *std::move(recorder);
   }
 
-  // The events of the closed trace, without metadata.
+  // Events of the closed trace, without metadata.
   std::vector<nlohmann::json> RecordedEvents() {
     std::vector<nlohmann::json> events;
     for (const auto& event : nlohmann::json::parse(sink_->text())) {
@@ -121,7 +122,7 @@ class QueuedTraceRecorderTest : public ::testing::Test {
   }
 
   base::FakeClock clock_;
-  TraceRecorder::Options options_;  // but for rank, size, host
+  TraceRecorder::Options options_;  // without rank, size and host
   const std::shared_ptr<SinkState> sink_ = std::make_shared<SinkState>();
 };
 
@@ -132,7 +133,7 @@ TraceEvent Event(const std::string& name, int64_t start_ns = 0) {
   return event;
 }
 
-TEST_F(QueuedTraceRecorderTest, WritesWhatAnEventHolds) {
+TEST_F(QueuedTraceRecorderTest, WritesAllFieldsOfAnEvent) {
   auto recorder = MakeRecorder(100);
   recorder->Record({.name = "ALLREDUCE",
                     .lane = 12,
@@ -152,7 +153,7 @@ TEST_F(QueuedTraceRecorderTest, WritesWhatAnEventHolds) {
               HasSubstr("{\"ts\":1234567.890,\"dur\":1.002,\"ph\":\"X\""));
 }
 
-TEST_F(QueuedTraceRecorderTest, DescribesRankAndLanes) {
+TEST_F(QueuedTraceRecorderTest, DescribesRankAndTracks) {
   auto recorder = MakeRecorder(100);
   recorder->Record({.name = "a", .lane = kBatchLane, .args = {}});
   recorder->Record({.name = "b", .lane = kFirstTensorLane, .args = {}});
@@ -173,7 +174,7 @@ TEST_F(QueuedTraceRecorderTest, DescribesRankAndLanes) {
   EXPECT_EQ(named_lanes, 2);
 }
 
-TEST_F(QueuedTraceRecorderTest, AwkwardTextStaysValidJson) {
+TEST_F(QueuedTraceRecorderTest, SpecialCharactersStayValidJson) {
   const std::string awkward =
       "quote \" backslash \\ newline \n bell \x07 umlaut \xc3\xbc "
       "broken \xff\xc3 end";
@@ -213,7 +214,7 @@ TEST_F(QueuedTraceRecorderTest, EventsReachTheFileWithoutClose) {
   EXPECT_EQ(sink_->text().back(), '\n');
 }
 
-TEST_F(QueuedTraceRecorderTest, FullQueueDropsAndCountsAndNeverBlocks) {
+TEST_F(QueuedTraceRecorderTest, FullQueueDropsAndCountsWithoutBlocking) {
   auto recorder = MakeRecorder(4);
   sink_->ShutGate();
   recorder->Record(Event("being written"));
@@ -226,7 +227,7 @@ TEST_F(QueuedTraceRecorderTest, FullQueueDropsAndCountsAndNeverBlocks) {
   EXPECT_EQ(Metadata("hvdlite_dropped_events")["args"]["dropped_events"], 3);
 }
 
-TEST_F(QueuedTraceRecorderTest, ThreadsRecordAtOnceInTheirOwnOrder) {
+TEST_F(QueuedTraceRecorderTest, ThreadsRecordConcurrentlyInTheirOwnOrder) {
   constexpr int kThreads = 4;
   constexpr int kEvents = 2000;
   auto recorder = MakeRecorder(kThreads * kEvents);
@@ -270,7 +271,7 @@ TEST_F(QueuedTraceRecorderTest, DestructorCloses) {
   EXPECT_EQ(RecordedEvents().size(), 1u);
 }
 
-TEST_F(QueuedTraceRecorderTest, StepsFollowEachOther) {
+TEST_F(QueuedTraceRecorderTest, StepsAreConsecutive) {
   const int64_t start_ns = clock_.NowNanos();
   auto recorder = MakeRecorder(100);
   recorder->StepOver(start_ns + 4'000, {});
@@ -291,7 +292,7 @@ TEST_F(QueuedTraceRecorderTest, StepsFollowEachOther) {
   EXPECT_EQ(events[1]["dur"], 1.0);
 }
 
-TEST_F(QueuedTraceRecorderTest, WhatIsOutsideOfTheStepsIsNotRecorded) {
+TEST_F(QueuedTraceRecorderTest, RecordsOnlyTheChosenSteps) {
   options_.steps = {2, 3};
   auto recorder = MakeRecorder(100);
   for (int step = 1; step <= 5; ++step) {
@@ -306,7 +307,7 @@ TEST_F(QueuedTraceRecorderTest, WhatIsOutsideOfTheStepsIsNotRecorded) {
   EXPECT_EQ(recorder->dropped_events(), 0);
 }
 
-TEST_F(QueuedTraceRecorderTest, SamplesAreCountersAndComeAtTheEndToo) {
+TEST_F(QueuedTraceRecorderTest, SamplesAreCountersAndAreTakenAtTheEndToo) {
   int samples = 0;
   options_.sample = [&] {
     ++samples;
@@ -326,7 +327,7 @@ TEST_F(QueuedTraceRecorderTest, SamplesAreCountersAndComeAtTheEndToo) {
   EXPECT_FALSE(counter.contains("dur"));
 }
 
-TEST_F(QueuedTraceRecorderTest, ArrowsLeadFromWhereAFlowGoesOut) {
+TEST_F(QueuedTraceRecorderTest, ArrowsStartWhereAFlowGoesOut) {
   auto recorder = MakeRecorder(100);
   recorder->Record(
       {.name = "ALLREDUCE", .flow = TraceEvent::Flow::kOut, .flow_id = 7});

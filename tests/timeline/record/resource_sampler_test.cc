@@ -19,7 +19,7 @@ using ::testing::Contains;
 using ::testing::Key;
 using ::testing::Not;
 
-// Threads of a made-up process.
+// Threads of a fake process.
 class ResourceSamplerTest : public ::testing::Test {
  protected:
   void SetThread(int id, const std::string& name, int64_t cpu_us,
@@ -51,7 +51,7 @@ class ResourceSamplerTest : public ::testing::Test {
   ResourceSampler sampler_{/*main_thread=*/10, folder_.File("")};
 };
 
-TEST_F(ResourceSamplerTest, ThreadsAreToldApartAndCountedSinceTheSampleBefore) {
+TEST_F(ResourceSamplerTest, CountsEachKindOfThreadSinceTheSampleBefore) {
   SetThread(10, "train", 1000, 10, 5);
   SetThread(11, "hvdlite", 200, 20, 7);
   SetThread(12, "hvdlite-trace", 900, 900);
@@ -72,23 +72,23 @@ TEST_F(ResourceSamplerTest, ThreadsAreToldApartAndCountedSinceTheSampleBefore) {
   EXPECT_EQ(values["COMPUTE_THREADS"]["threads"], 1);  // 13: 0.5 ms of 100 ms
 }
 
-TEST_F(ResourceSamplerTest, AThreadThatHasEndedIsForgotten) {
+TEST_F(ResourceSamplerTest, EndedThreadIsForgotten) {
   SetThread(10, "train", 1000, 0);
   SetThread(13, "train", 3000, 30);
   Sample(1000);
   std::filesystem::remove_all(folder_.File("task/13"));
   EXPECT_EQ(Sample(2000)["COMPUTE_THREADS"]["cpu_us"], 0);
-  SetThread(13, "train", 70, 0);  // another one of that number
+  SetThread(13, "train", 70, 0);  // another thread with the same number
   EXPECT_EQ(Sample(3000)["COMPUTE_THREADS"]["cpu_us"], 70);
 }
 
-TEST_F(ResourceSamplerTest, WhatTheSystemDoesNotTellIsLeftOut) {
+TEST_F(ResourceSamplerTest, UnknownValuesAreLeftOut) {
   const auto values = Sample(1000);
   EXPECT_THAT(values, Not(Contains(Key("PROGRESS_THREAD"))));
   EXPECT_THAT(values, Not(Contains(Key("COMPUTE_THREADS"))));
 }
 
-TEST_F(ResourceSamplerTest, SeesThisProcess) {
+TEST_F(ResourceSamplerTest, SamplesThisProcess) {
   ResourceSampler sampler(static_cast<pid_t>(gettid()));
   std::map<std::string, int64_t> memory;
   for (const TraceEvent& event : sampler.Sample(1)) {

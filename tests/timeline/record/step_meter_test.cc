@@ -7,13 +7,13 @@
 namespace hvdlite::timeline {
 namespace {
 
-// What the fake CPU clock of a thread shows.
+// The value of the fake CPU clock of a thread.
 int64_t cpu_ns = 0;
 
-TEST(StepMeterTest, CpuTimeOfAStepIsThatOutsideOfWaits) {
+TEST(StepMeterTest, CpuTimeOfAStepExcludesWaits) {
   StepMeter meter([] { return cpu_ns; });
   cpu_ns = 1'000'000;
-  EXPECT_EQ(meter.EndStep().cpu_us, -1);  // when it began is not known
+  EXPECT_EQ(meter.EndStep().cpu_us, -1);  // its start is unknown
   cpu_ns += 40'000;
   {
     const StepMeter::Wait wait(meter);
@@ -36,7 +36,7 @@ TEST(StepMeterTest, WorkAddsUpWithinAStep) {
   EXPECT_EQ(meter.EndStep().work, 0);
 }
 
-TEST(StepMeterTest, AnotherThreadsCpuTimeIsNotComparedWithThisOnes) {
+TEST(StepMeterTest, CpuTimeIsUnknownAfterAChangeOfThread) {
   StepMeter meter([] { return cpu_ns; });
   cpu_ns = 1'000;
   meter.EndStep();

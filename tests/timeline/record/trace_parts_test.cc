@@ -12,12 +12,12 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-TEST(TracePartsTest, PartsAreNamedAfterTheirRank) {
+TEST(TracePartsTest, RankFilesAreNamedAfterTheirRank) {
   EXPECT_EQ(TracePartPath("trace.json", 1), "trace.json.rank00001");
   EXPECT_EQ(TracePartPath("a/t", 123456), "a/t.rank123456");
 }
 
-TEST(TracePartsTest, NamesOfPartsAreRecognised) {
+TEST(TracePartsTest, NamesOfRankFilesAreRecognised) {
   EXPECT_TRUE(IsTracePartPath("trace.json.rank00000"));
   EXPECT_TRUE(IsTracePartPath("x.rank123456"));
   EXPECT_FALSE(IsTracePartPath("trace.json"));
@@ -25,14 +25,14 @@ TEST(TracePartsTest, NamesOfPartsAreRecognised) {
   EXPECT_FALSE(IsTracePartPath("trace.rank00001.json"));
 }
 
-TEST(TracePartsTest, TracesOfLaterWorldsAreCounted) {
+TEST(TracePartsTest, TracesOfLaterWorldsAreNumbered) {
   EXPECT_EQ(PathOfNextWorld("a.b/trace.json"), "a.b/trace.world2.json");
   EXPECT_EQ(PathOfNextWorld("trace.world2.json"), "trace.world3.json");
   EXPECT_EQ(PathOfNextWorld("trace.world.json"), "trace.world.world2.json");
   EXPECT_EQ(PathOfNextWorld("trace"), "trace.world2");
 }
 
-TEST(TracePartsTest, FindsThePartsOfOneTraceByRank) {
+TEST(TracePartsTest, FindsTheRankFilesOfOneTrace) {
   const TemporaryFolder folder;
   for (const char* name :
        {"t.rank00002", "t.rank00010", "u.rank00001", "t.rank3", "t.rankfoo"}) {

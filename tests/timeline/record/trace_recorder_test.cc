@@ -28,7 +28,7 @@ TraceRecorder::Options OptionsFor(const std::string& path, int rank, int size) {
   return options;
 }
 
-TEST(TraceRecorderTest, ClosedPartIsValidJson) {
+TEST(TraceRecorderTest, ClosedRankFileIsValidJson) {
   const TemporaryFolder folder;
   const std::string path = folder.File("trace.json");
   auto recorder = TraceRecorder::Open(OptionsFor(path, 1, 2), kRecorderClock);
@@ -40,7 +40,7 @@ TEST(TraceRecorderTest, ClosedPartIsValidJson) {
   EXPECT_EQ(text.substr(0, 2), "[\n");
 }
 
-TEST(TraceRecorderTest, ADeviceIsNoTraceAndNothingIsWrittenBesideIt) {
+TEST(TraceRecorderTest, DeviceIsRefusedAndNothingIsWrittenBesideIt) {
   const TemporaryFolder folder;
   const std::string device = folder.File("null");
   std::filesystem::create_symlink("/dev/null", device);
@@ -52,7 +52,7 @@ TEST(TraceRecorderTest, ADeviceIsNoTraceAndNothingIsWrittenBesideIt) {
   EXPECT_FALSE(std::filesystem::exists(TracePartPath(device, 0)));
 }
 
-TEST(TraceRecorderTest, OpenNamesAFileThatItCannotCreate) {
+TEST(TraceRecorderTest, ErrorNamesTheFileThatCannotBeCreated) {
   const auto recorder = TraceRecorder::Open(
       OptionsFor("/nonexistent/trace.json", 0, 1), kRecorderClock);
   EXPECT_EQ(recorder.status().code(), absl::StatusCode::kNotFound);
@@ -60,7 +60,7 @@ TEST(TraceRecorderTest, OpenNamesAFileThatItCannotCreate) {
               HasSubstr("/nonexistent/trace.json.rank00000"));
 }
 
-TEST(TraceRecorderTest, RankZeroRemovesWhatAnEarlierRunLeft) {
+TEST(TraceRecorderTest, RankZeroRemovesFilesOfAnEarlierRun) {
   const TemporaryFolder folder;
   const std::string path = folder.File("trace.json");
   for (const char* name :
@@ -85,7 +85,7 @@ TEST(AppendFileTest, FailedAppendLeavesWholeLines) {
   ASSERT_TRUE((*file)->Append("first line\n").ok());
 
   // No file of this process may grow beyond 1 KB: write(2) stops there, then
-  // fails. The signal that tells of it would end this process.
+  // fails. SIGXFSZ would end this process.
   rlimit saved;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &saved), 0);
   rlimit limited = saved;

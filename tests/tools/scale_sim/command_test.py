@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""scale_sim as a user runs it.
+"""Tests scale_sim from the command line.
 
 usage: scale_sim_command_test.py PROGRAM [--update]
 
---update writes what the program prints to the files that it is compared with.
+--update writes the program's output to the golden files.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ program = None
 
 
 def texts_and_numbers(text):
-    """What stands between the numbers of a text, and the numbers."""
+    """Returns the texts between the numbers of a text, and the numbers."""
     return NUMBER.split(text), [float(number) for number in NUMBER.findall(text)]
 
 
@@ -48,14 +48,14 @@ class ScaleSimCommandTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, done.stderr + done.stdout)
 
-    def test_progress_is_told_on_a_terminal_beside_the_table(self):
-        # Takes longer than the quarter of a second after which progress is told.
+    def test_progress_is_shown_on_a_terminal(self):
+        # This takes longer than a quarter of a second, after which progress is shown.
         ours, its = pty.openpty()
         text = b""
         with tempfile.TemporaryFile("w+") as output, subprocess.Popen(
                 [program, "--ranks", "512", "--steps", "2"], cwd=ROOT, stdout=output, stderr=its) as child:
             os.close(its)
-            with contextlib.suppress(OSError):  # nobody has the terminal open any more
+            with contextlib.suppress(OSError):  # the program has closed the terminal
                 while part := os.read(ours, 65536):
                     text += part
             child.wait()
@@ -67,14 +67,14 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.assertRegex(text.decode(), r"[a-z' ]*gradient \d+/\d+, \d+%, .* ETA ")
         self.assertTrue(text.endswith(b"\r\033[K"), text)  # cleared
 
-    def test_output_is_that_of_the_golden_files(self):
+    def test_output_equals_the_golden_files(self):
         self.maxDiff = None
         for name, arguments in GOLDEN.items():
             with self.subTest(name), open(os.path.join(HERE, name), encoding="utf-8") as file:
                 expected_texts, expected = texts_and_numbers(file.read())
                 texts, numbers = texts_and_numbers(self.succeed(arguments))
                 self.assertEqual(texts, expected_texts)
-                # The last digit may be another one where the compiler fuses multiplications and additions.
+                # The last digit can differ if the compiler fuses multiplications and additions.
                 for number, wanted in zip(numbers, expected):
                     self.assertAlmostEqual(number, wanted, delta=max(0.11, 2e-3 * abs(wanted)))
 
@@ -90,7 +90,7 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.assertEqual(texts[0], texts[1])
         self.assertNotEqual(texts[0], texts[2])
 
-    def test_a_step_is_that_of_the_gradients_and_costs_of_the_flags(self):
+    def test_flags_set_the_gradients_and_costs_of_a_step(self):
         with tempfile.TemporaryDirectory() as folder:
             gradients, path = os.path.join(folder, "gradients.txt"), os.path.join(folder, "out.json")
             with open(gradients, "w", encoding="utf-8") as file:
@@ -99,13 +99,13 @@ class ScaleSimCommandTest(unittest.TestCase):
                           "--chunk-bytes", "1000000", "--min-batch-bytes", "1", "--json", path])
             with open(path, encoding="utf-8") as file:
                 world, = json.load(file)["worlds"]
-        # Two batches of 4 MB, of four pieces each; the first is over before the end of backward.
+        # Two buckets of 4 MB, with four pieces each. The first ends before backward ends.
         self.assertAlmostEqual(world["batches_ms"], 2 * (4 * 0.5 + 4))
         self.assertAlmostEqual(world["computation_ms"], 150)
         self.assertAlmostEqual(world["step_ms"], 150 + 4 * 0.5 + 4, delta=0.1)
         self.assertEqual(world["steady"]["decisions"], 2)
 
-    def test_user_errors_exit_with_2_and_say_what_to_do(self):
+    def test_user_errors_exit_with_2_and_name_the_cause(self):
         self.refuse(["--ranks", "1"], "--ranks")
         self.refuse(["--gradients", "/nonexistent"], "/nonexistent: cannot be read")
         self.refuse(["--ranks", "2", "--json", "/nonexistent/out.json"], "/nonexistent/out.json")
@@ -117,7 +117,7 @@ class ScaleSimCommandTest(unittest.TestCase):
             self.refuse(["--gradients", path, "--json", path], path, "name another file")
             self.refuse(["--gradients", path, "--workload", "one"], "--gradients", "--workload")
 
-    def test_results_are_drawn(self):
+    def test_page_has_a_curve_per_arity(self):
         with tempfile.TemporaryDirectory() as folder:
             page = os.path.join(folder, "page.html")
             self.succeed(["--ranks", "2", "64", "--arity", "2", "8", "--workload", "one", "--html", page])

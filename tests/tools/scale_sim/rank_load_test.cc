@@ -1,4 +1,4 @@
-// What negotiation costs the busiest rank does not grow with the world.
+// Tests that the load of the busiest rank does not grow with the world.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -29,15 +29,15 @@ using ::testing::HasSubstr;
 
 constexpr int kRanksPerNode = 48;
 
-// Of what a rank sends and receives.
+// The messages that a rank sends and receives.
 struct RankLoad {
   int64_t messages = 0;
   int64_t bytes = 0;
 };
 
-// What happened in one part of what ranks do.
+// The results of one phase.
 struct Phase {
-  RankLoad busiest;  // each maximum by itself
+  RankLoad busiest;  // maxima over the ranks, each for itself
   RankLoad root;
   std::vector<std::string> warnings;
 };
@@ -52,8 +52,8 @@ std::vector<Request> Requests(const std::string& kind, int count) {
   return requests;
 }
 
-// The phases, one after the other, of ranks of which the last is late. Messages
-// arrive in the order in which they were sent.
+// Runs the phases one after the other. The last rank is late. Messages arrive
+// in the order in which they were sent.
 class Phases {
  public:
   Phases(int size, int stalled);
@@ -83,7 +83,7 @@ class Phases {
     }
   }
 
-  // All at once, of ranks [first, end), which wait for the last of them first.
+  // Ranks [first, end) submit all requests and wait for the last one first.
   void Submit(const std::vector<Request>& requests, int first, int end) {
     requests_ = requests;
     for (int rank = first; rank < end; ++rank) {
@@ -118,7 +118,7 @@ class Phases {
     return true;
   }
 
-  // Until nothing moves.
+  // Runs until no message and no decision is left.
   void Settle() {
     for (bool moved = true; moved;) {
       while (!queue_.empty()) {
@@ -136,7 +136,7 @@ class Phases {
     }
   }
 
-  // The first look for who is late, and not the next.
+  // Lets time pass until the first search for late ranks, but not the second.
   void WaitForWarning() {
     for (int seconds = 0; seconds < 90; seconds += 15) {
       now_ns_ += 15'000'000'000;
@@ -163,10 +163,10 @@ class Phases {
   }
 
   std::vector<std::unique_ptr<Negotiator>> ranks_;
-  std::vector<std::set<size_t>> pending_;  // of requests_, by rank
+  std::vector<std::set<size_t>> pending_;  // indices in requests_, by rank
   std::vector<Request> requests_;
   std::deque<Message> queue_;
-  std::vector<RankLoad> loads_;  // of this phase, by rank
+  std::vector<RankLoad> loads_;  // in this phase, by rank
   std::vector<std::string> warnings_;
   std::map<std::string, Phase> phases_;
   int shut_down_ = 0;
@@ -211,11 +211,11 @@ Phases::Phases(int size, int stalled) : pending_(size), loads_(size) {
   EXPECT_EQ(shut_down_, size);
 }
 
-// A rank that leads its node has a parent, and 8 children on its node and 8
-// among the other nodes. No bound here depends on the number of ranks.
+// A rank that leads its node has a parent, 8 children on its node and 8 on
+// other nodes. No bound below depends on the number of ranks.
 constexpr int64_t kLinks = 17;
 
-TEST(RankLoadTest, TheBusiestRankHasNoMoreToDoInLargerWorlds) {
+TEST(RankLoadTest, LoadOfTheBusiestRankDoesNotGrowWithTheWorld) {
   for (const int ranks : {64, hvdlite::testing::UnlessSanitized(1024, 256)}) {
     Phases phases(ranks, 100);
     const auto expect = [&](const std::string& phase, int64_t messages,
@@ -224,19 +224,19 @@ TEST(RankLoadTest, TheBusiestRankHasNoMoreToDoInLargerWorlds) {
       EXPECT_LE(phases[phase].busiest.messages, messages * kLinks);
       EXPECT_LE(phases[phase].busiest.bytes, bytes * kLinks);
     };
-    // Two steps: each a report up, a directive down that asks for it, and one
-    // per batch; and two for the gate of each batch.
+    // Two steps. Each has a report up, a directive down that asks for it, one
+    // message per bucket, and two for the gate of each bucket.
     expect("announcing", 16, 20'000);
     expect("steady", 8, 200);
-    // What is announced, a report of stalls, a probe, an answer.
+    // Announcements, a report of stalls, a probe, an answer.
     expect("one late", 6, 10'000);
     expect("one early", 6, 10'000);
-    // First and last departure, last call and answer, the decision, and the
-    // same as above.
+    // The first and the last departure, the last call and its answer, the
+    // decision, and the messages above.
     expect("late to leave", 8, 1000);
     expect("shutdown", 3, 200);
 
-    // Users are told who is late in words of bounded length.
+    // Warnings name the late ranks in a text of bounded length.
     const int last = ranks - 1;
     const std::string name =
         absl::StrCat("rank ", last, " (node", last / kRanksPerNode, ")");
@@ -259,10 +259,10 @@ TEST(RankLoadTest, TheBusiestRankHasNoMoreToDoInLargerWorlds) {
   }
 }
 
-TEST(RankLoadTest, ALookDoesNotDependOnHowManyOperationsWait) {
+TEST(RankLoadTest, StallSearchDoesNotDependOnTheNumberOfWaitingOperations) {
   const RankLoad few = Phases(64, 12)["one early"].root;
   const RankLoad many = Phases(64, 100)["one early"].root;
-  // Nobody has announced anything but the one that is early.
+  // Only the early rank has announced operations.
   EXPECT_EQ(many.messages, few.messages);
   EXPECT_LE(many.bytes, few.bytes + kLinks);
 }

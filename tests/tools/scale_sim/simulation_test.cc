@@ -24,7 +24,7 @@ using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Round figures that tell the parameters apart.
+// Round numbers whose sums show which parameters they contain.
 LinkParameters Link() {
   return {.latency_us = 1000, .overhead_us = 10, .gap_us = 1, .ns_per_byte = 0};
 }
@@ -104,7 +104,7 @@ TEST(NetworkTest, JitterDelaysMessagesButKeepsTheirOrder) {
   EXPECT_GT(delayed, 900);
 }
 
-TEST(NetworkTest, ExponentialDrawsHaveTheMeanThatIsAskedFor) {
+TEST(NetworkTest, ExponentialDrawsHaveTheGivenMean) {
   std::mt19937_64 random(1);
   double sum = 0;
   for (int i = 0; i < 10000; ++i) sum += DrawExponential(0.25, random);
@@ -121,7 +121,7 @@ TEST(WorkloadTest, TrainingHasResnet50sGradientsSpreadOverBackward) {
   EXPECT_DOUBLE_EQ(workload.ready_fraction.back(), 1);
 }
 
-// A directive that only asks for reports.
+// The bytes of a directive that only asks for reports.
 double BytesOfAsking() {
   negotiation::wire::Message message;
   message.mutable_directive()->set_awaits_reports(true);
@@ -132,19 +132,19 @@ TEST(SimulationTest, TwoRanksStartAfterOneReportOneDirectiveAndTheGate) {
   SimulationOptions options = OneTensorOn(2);
   options.network.between_nodes.ns_per_byte = 100;
   const SimulationResult result = Simulated(options);
-  // Rank 1 sends a report and, of few bytes, that it is at the gate.
+  // Rank 1 sends a report, and a few bytes when it is at the gate.
   constexpr double kGateBytes = 4;
   const double report_bytes =
       result.steady.bytes[1] / options.steps - kGateBytes;
-  // The root, which waits first, has asked for the report that is on its way.
+  // The root waits first and has asked for the report, which is on its way.
   const double directive_bytes =
       result.steady.bytes[0] / options.steps - BytesOfAsking();
   const Distribution latency = DistributionOf(result.batch_latency_us);
   const double up = 10 + 1000 + (report_bytes - 1) * 0.1 + 10;
   const double down = 10 + 1000 + (directive_bytes - 1) * 0.1 + 10;
   const double gate = 10 + 1000 + (kGateBytes - 1) * 0.1 + 10;
-  // The directive says that the root is at the gate: rank 1 begins at once,
-  // and the root when it has heard of that. Within a few bytes' time.
+  // The directive also says that the root is at the gate. Rank 1 starts at
+  // once, and the root when rank 1's message arrives. Tolerance: a few bytes.
   EXPECT_NEAR(latency.max, up + down + gate, 1);
   const auto first = *std::min_element(result.batch_latency_us.begin(),
                                        result.batch_latency_us.end());
@@ -157,8 +157,8 @@ TEST(SimulationTest, LatencyGrowsByTheSameAmountPerLevelOfTheTree) {
   const double three = LatencyOn(1 + 8 + 64 + 512);
   const double four = LatencyOn(1 + 8 + 64 + 512 + 4096);
   EXPECT_NEAR(four - three, three - two, 1e-2);
-  // One more message up and one down, which queue behind those of 7 siblings;
-  // and the same for the gate, but that those on their way up need not queue.
+  // One more message up and one down, which queue behind those of 7 siblings.
+  // The same for the gate, but messages on their way up do not queue.
   EXPECT_NEAR(
       four - three,
       2 * (1000 + 10 + 8 * 10) + (1000 + 10 + 10) + (1000 + 10 + 8 * 10), 1e-2);
@@ -174,10 +174,10 @@ TEST(SimulationTest, RootReceivesArityMessagesPerDecisionWhenSteady) {
       const SimulationResult result = Simulated(options);
       EXPECT_EQ(result.root_children, arity);
       EXPECT_EQ(result.steady.decisions, options.steps);
-      // A report and the news that those below are at the gate.
+      // A report, and a message that the ranks below are at the gate.
       EXPECT_EQ(result.steady.root_received, 2 * arity * options.steps);
-      // It asks each child for its report, and tells it the decision and that
-      // the others are at the gate.
+      // It asks each child for its report, and sends the decision and a message
+      // that the others are at the gate.
       EXPECT_LE(result.steady.messages[0], 3 * arity * options.steps);
     }
   }
@@ -191,7 +191,7 @@ TEST(SimulationTest, BytesOfARankDoNotDependOnTheSizeOfTheWorld) {
   // Numbers of ranks take one byte more; a step has nine messages of rank 1.
   EXPECT_NEAR(static_cast<double>(with_many.steady.bytes[1]),
               static_cast<double>(with_few.steady.bytes[1]), 9 * few.steps);
-  // Also while names are announced.
+  // The same is true while names are announced.
   EXPECT_NEAR(static_cast<double>(with_many.warmup.bytes[1]),
               static_cast<double>(with_few.warmup.bytes[1]),
               9 * few.warmup_steps);
@@ -209,7 +209,7 @@ TEST(SimulationTest, StragglerDelaysTheStepButNotTheNegotiation) {
   }
   EXPECT_THAT(punctual.lateness_us, Each(0));
   EXPECT_THAT(late.lateness_us, Each(500'000));
-  // The others have reported before: only the straggler's path is left.
+  // The others have reported before, so only the straggler's path remains.
   EXPECT_LE(DistributionOf(late.batch_latency_us).max,
             DistributionOf(punctual.batch_latency_us).max);
 }
@@ -228,27 +228,27 @@ TEST(SimulationTest, EveryTensorOfTrainingStartsOnceOnEveryRank) {
   EXPECT_THAT(result.step_ms, SizeIs(options.steps));
 }
 
-TEST(SimulationTest, BatchesTakeTheTimeOfTheCostModel) {
+TEST(SimulationTest, BucketsTakeTheTimeOfTheCostModel) {
   SimulationOptions options = OneTensorOn(8);
   const double free_ms = Simulated(options).step_ms.front();
   options.cost.batch_us = 7000;
   EXPECT_NEAR(Simulated(options).step_ms.front(), free_ms + 7, 1e-3);
 }
 
-TEST(SimulationTest, ReportsAreHeldBackUntilTheyAreWorthABatch) {
+TEST(SimulationTest, ReportsWaitUntilTheyFillABucket) {
   SimulationOptions options = TrainingOn(64);
   const Traffic steady = Simulated(options).steady;
-  // Two of each child per batch, a report and its gate, and what the marks of
-  // those who wait take.
+  // Two messages of each child per bucket (a report and its gate), and urgent
+  // marks of ranks that wait.
   EXPECT_LE(steady.root_received,
             options.tree_arity * (2 * steady.decisions + options.steps));
   options.min_batch_bytes = 1;
   EXPECT_GT(Simulated(options).steady.messages[63], 2 * steady.messages[63]);
 }
 
-TEST(SimulationTest, SubmissionsOfAStragglerGather) {
+TEST(SimulationTest, SubmissionsOfAStragglerAreCollected) {
   SimulationOptions options = TrainingOn(8);
-  options.seed = 2;  // of a rank other than the root
+  options.seed = 2;  // the straggler is not the root
   options.stragglers = 1;
   options.straggler_delay_ms = 500;
   const auto messages = [&] {
@@ -262,7 +262,7 @@ TEST(SimulationTest, SubmissionsOfAStragglerGather) {
   EXPECT_LT(messages(), apart);
 }
 
-TEST(SimulationTest, SameSeedGivesTheSameResultAndAnotherSeedAnother) {
+TEST(SimulationTest, SameSeedGivesTheSameResultAndOtherSeedsDoNot) {
   SimulationOptions options = TrainingOn(50);
   options.network.jitter = 0.5;
   options.compute_jitter = 0.1;
@@ -307,7 +307,7 @@ TEST(ReportTest, LoadIsPerRankStepAndDecision) {
   EXPECT_EQ(load.decisions, 2);
 }
 
-TEST(ReportTest, TableAndJsonHaveALinePerWorld) {
+TEST(ReportTest, TableAndJsonHaveARowPerWorld) {
   const SimulationOptions options = OneTensorOn(2);
   const std::vector<Row> rows = {RowOf(options, Simulated(options))};
   std::ostringstream table;
@@ -321,7 +321,7 @@ TEST(ReportTest, TableAndJsonHaveALinePerWorld) {
               1e-3);
 }
 
-TEST(ProgressTest, AllGradientsOfAllStepsAreToldOf) {
+TEST(ProgressTest, AllGradientsOfAllStepsAreReported) {
   SimulationOptions options = TrainingOn(4);
   int told = 0;
   options.on_progress = [&](int tensors) { told += tensors; };

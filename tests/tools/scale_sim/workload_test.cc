@@ -1,4 +1,4 @@
-// Gradients from files, and what batches take.
+// Tests gradients from files and the time of buckets.
 #include "tools/scale_sim/workload.h"
 
 #include <numeric>
@@ -40,12 +40,12 @@ TEST(GradientsTest, BadLineIsAnErrorThatNamesIt) {
 TEST(GradientsTest, FileThatCannotBeReadIsNamed) {
   EXPECT_THAT(ReadGradients("/nonexistent").status().message(),
               HasSubstr("/nonexistent: cannot be read"));
-  // It opens, and cannot be read.
+  // A directory can be opened but not read.
   EXPECT_THAT(ReadGradients("/").status().message(),
               HasSubstr("/: cannot be read"));
 }
 
-TEST(CostModelTest, BatchesTakeTimeByPieceAndByByte) {
+TEST(CostModelTest, BucketsTakeTimePerPieceAndPerByte) {
   CostModel cost;
   cost.batch_us = 5;
   EXPECT_EQ(cost.BatchNanos(1000), 5000);
@@ -57,7 +57,7 @@ TEST(CostModelTest, BatchesTakeTimeByPieceAndByByte) {
   EXPECT_EQ(cost.BatchNanos(0), 5000);
 }
 
-TEST(SimulationTest, BatchesTakeTheTimeOfTheirBytes) {
+TEST(SimulationTest, BucketsTakeTheTimeOfTheirBytes) {
   SimulationOptions options;
   options.workload = *ParseGradients("1000000\n1000000\n");
   options.cost.batch_ns_per_byte = 1;

@@ -22,13 +22,13 @@ def is_installed():
 
 
 def end_with_parent():
-    """So that a test that is killed leaves no browser behind (prctl(2))."""
+    """Lets a browser end with its test, even if the test is killed (prctl(2))."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
 class Browser:
-    """Use as a context manager; ends both programs with all they wrote."""
+    """A context manager; its exit ends both programs and removes their files."""
 
     def __init__(self, width=1280, height=800):
         self.size = (width, height)
@@ -87,15 +87,15 @@ class Browser:
         self.call("POST", "/url", {"url": f"file://{path}"})
 
     def run(self, script, *arguments):
-        """What JavaScript's function body `script` returns."""
+        """Runs `script`, the body of a JavaScript function, and returns its result."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def run_async(self, script, *arguments):
-        """The same of what it passes to its last argument."""
+        """The same, with the result that the script passes to its last argument."""
         return self.call("POST", "/execute/async", {"script": script, "args": list(arguments)})
 
     def emulate_dark(self, dark):
-        """What the page learns as the system's colour scheme."""
+        """Sets the colour scheme that the page sees as the system's."""
         self.call("POST", "/goog/cdp/execute", {
             "cmd": "Emulation.setEmulatedMedia", "params": {"features": [
                 {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]}})
@@ -110,7 +110,7 @@ class Browser:
         return self.call("GET", f"/element/{self.element(selector)}/text")
 
     def keys(self, text, held=None):
-        """Types `text` to what has the focus, with `held` held down."""
+        """Types `text` into the focused element while the key `held` is down."""
         actions = [{"type": "keyDown", "value": held}] if held else []
         for key in text:
             actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
@@ -125,7 +125,7 @@ class Browser:
         self.drag((x, y))
 
     def drag(self, *points):
-        """From the first point over the others to the last."""
+        """Drags from the first point over the others to the last."""
         moves = [{"type": "pointerMove", "duration": 20, "x": round(x), "y": round(y)}
                  for x, y in points]
         self.act(self.pointer([moves[0], {"type": "pointerDown", "button": 0}, *moves[1:],
@@ -145,12 +145,12 @@ class Browser:
         self.call("POST", "/actions", {"actions": [source]})
 
     def console(self):
-        """Messages since the last call that are no mere notes."""
+        """Returns warnings and errors of the console since the last call."""
         return [entry["message"] for entry in self.call("POST", "/se/log", {"type": "browser"})
                 if entry["level"] in ("SEVERE", "WARNING")]
 
     def screenshot(self, box=None):
-        """The page as PNG, or its part in `box`: (x, y, width, height)."""
+        """Returns the page as PNG, or only `box` of it: (x, y, width, height)."""
         if box is None:
             return base64.b64decode(self.call("GET", "/screenshot"))
         clip = dict(zip(("x", "y", "width", "height"), box), scale=1)

@@ -52,9 +52,9 @@ class TraceMaker {
   Trace trace_;
 };
 
-TEST(PageRowsTest, NestedSlicesStandBelowTheirParents) {
+TEST(PageRowsTest, NestedSlicesAreBelowTheirParents) {
   TraceMaker maker;
-  // The inner ones come first in the file, as hvdlite writes them.
+  // The inner slices come first in the file, as hvdlite writes them.
   maker.Add(10, 20).Add(30, 5).Add(5, 50).Add(60, 5).Add(12, 3);
   const std::vector<PageRow> rows = MakePageRows(maker.trace_);
   ASSERT_EQ(rows.size(), 3U);
@@ -75,7 +75,7 @@ TEST(PageRowsTest, SlicesThatOverlapTooMuchShareTheLastRow) {
             static_cast<int64_t>(kMostDepths) - 1 + 15 + 1000);
 }
 
-TEST(PageRowsTest, LanesOfARankStandInTheOrderOfReading) {
+TEST(PageRowsTest, TracksOfARankAreInReadingOrder) {
   TraceMaker maker;
   maker.trace_.processes.at(0).is_rank = true;
   for (const int lane :
@@ -92,7 +92,7 @@ TEST(PageRowsTest, LanesOfARankStandInTheOrderOfReading) {
                                  timeline::kFirstTensorLane));
 }
 
-TEST(PageRowsTest, EveryLevelSumsUpToTheSlices) {
+TEST(PageRowsTest, EveryLevelAddsUpToTheSlices) {
   TraceMaker maker;
   int64_t sum_ns = 0;
   int64_t end_ns = 0;
@@ -123,7 +123,7 @@ TEST(PageRowsTest, EveryLevelSumsUpToTheSlices) {
   }
 }
 
-TEST(PageRowsTest, ANodeHasTheNameThatTakesMostTime) {
+TEST(PageRowsTest, NodeHasTheNameThatTakesMostTime) {
   TraceMaker maker;
   // "a" is the most frequent, "b" takes most time, on both levels.
   for (int i = 0; i < 300; ++i) {
@@ -146,16 +146,16 @@ TEST(PageRowsTest, CountersOfRanksBecomeRates) {
   }
   const std::vector<PageChart> charts = MakePageCharts(trace);
   ASSERT_EQ(charts.size(), 2U);
-  EXPECT_EQ(charts[0].label, "progress thread");
+  EXPECT_EQ(charts[0].label, "background thread");
   EXPECT_EQ(charts[0].unit, "% of a core");
-  // Of the first sample it is not known since when.
+  // The start of the first sample's interval is unknown.
   EXPECT_THAT(charts[0].lines[0].values, ElementsAre(25, 12.5));
   EXPECT_THAT(charts[0].lines[0].times_ns,
               ElementsAre(2'000'000'000, 4'000'000'000));
   EXPECT_THAT(charts[1].lines[0].values, ElementsAre(5, 5, 5));
 }
 
-TEST(PageFactsTest, ARowHasColumnsOfItsSlicesAndOfWhatTheySay) {
+TEST(PageFactsTest, RowHasColumnsOfItsSlicesAndTheirDetails) {
   TraceMaker maker;
   maker.Add(1000, 20, 1).Add(1050, 5);
   maker.trace_.details = {{.bytes = 64, .picked_up_us = 30}};
@@ -173,7 +173,7 @@ TEST(PageFactsTest, ARowHasColumnsOfItsSlicesAndOfWhatTheySay) {
       "busy": [39, 6], "name": [1, 0]}])"));
 }
 
-TEST(PageFactsTest, LatenessIsTheLongestWaitLessTheRanksOwn) {
+TEST(PageFactsTest, LatenessIsTheLongestWaitMinusTheRanksOwn) {
   timeline::StepAnalysis analysis;
   for (const int64_t rank : {0, 1}) {
     timeline::RankStep step = {.rank = rank, .number = 1};
@@ -184,11 +184,11 @@ TEST(PageFactsTest, LatenessIsTheLongestWaitLessTheRanksOwn) {
   EXPECT_THAT(LatenessOf(analysis), ElementsAre(0.0, 0.3));
 }
 
-TEST(PageFactsTest, TheTypicalStepIsTheMedianOne) {
+TEST(PageFactsTest, TypicalStepHasTheMedianLength) {
   timeline::StepAnalysis analysis;
   EXPECT_EQ(TypicalStep(analysis), 0);
   for (const int64_t number : {1, 2, 3, 4}) {
-    // The first, which is the longest, is no steady one.
+    // The first step is the longest and not steady.
     timeline::RankStep step = {.number = number};
     At(step.parts, StepPart::kComputing) = number == 1 ? 900 : 100 * number;
     analysis.steps.push_back(step);
@@ -204,7 +204,7 @@ class HtmlPageTest : public ::testing::Test {
     return RunViewer(arguments, out_, err_);
   }
 
-  // What the page says in its element `id`.
+  // The JSON in the page's element `id`.
   static json Element(const std::string& page, const std::string& id) {
     const std::string begin = absl::StrCat("id=\"", id, "\">");
     const size_t from = page.find(begin) + begin.size();
@@ -271,7 +271,7 @@ TEST_F(HtmlPageTest, NoTextOfATraceBecomesMarkup) {
   EXPECT_EQ(facts["processes"][0]["host"], evil);
 }
 
-TEST_F(HtmlPageTest, AnEmptyTraceMakesAPage) {
+TEST_F(HtmlPageTest, EmptyTraceMakesAPage) {
   timeline::WriteFile(path_, "[]");
   ASSERT_EQ(Run({"html", path_}), 0) << err_.str();
   const json facts = Element(timeline::ReadWholeFile(path_ + ".html"), "facts");
@@ -279,7 +279,7 @@ TEST_F(HtmlPageTest, AnEmptyTraceMakesAPage) {
   EXPECT_EQ(facts["run"]["span_ns"], 0);
 }
 
-TEST_F(HtmlPageTest, WhatCannotBeWrittenIsAnErrorAndLeavesNothing) {
+TEST_F(HtmlPageTest, FailedWriteIsAnErrorAndLeavesNothing) {
   timeline::WriteFile(path_, kSmallTrace);
   const std::string missing = folder_.File("missing/page.html");
   EXPECT_EQ(Run({"html", path_, "-o", missing}), 1);
@@ -294,7 +294,7 @@ TEST_F(HtmlPageTest, WhatCannotBeWrittenIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(timeline::ReadWholeFile(path_), kSmallTrace);
 }
 
-TEST_F(HtmlPageTest, AnEarlierPageIsReplacedIfThatIsAskedFor) {
+TEST_F(HtmlPageTest, OverwriteReplacesAnEarlierPage) {
   timeline::WriteFile(path_, kSmallTrace);
   const std::string page_path = folder_.File("page.html");
   timeline::WriteFile(page_path, "earlier");

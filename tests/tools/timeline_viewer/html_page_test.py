@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The HTML page of timeline_viewer, in a headless Chromium.
+"""Tests the HTML page of timeline_viewer in a headless Chromium.
 
 usage: html_page_test.py TIMELINE_VIEWER [--screenshots FOLDER]
 
-Ends with 77 (skipped) where Chromium or its driver is not installed (tools/setup
+Ends with 77 (skipped) if Chromium or its driver is not installed (tools/setup
 --browser).
 """
 
@@ -21,7 +21,7 @@ import browser  # noqa: E402: beside this file
 
 VIEWER = SCREENSHOTS = None
 
-# Two processes of Horovod's, one named to be taken for markup.
+# Two processes of a timeline of Horovod. The name of one looks like markup.
 EVIL = "</script><img src=x onerror=\"window.evil=1\"><b>bold</b>"
 HOROVOD = [
     {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": EVIL}},
@@ -37,7 +37,7 @@ HOROVOD = [
 ]
 
 
-# The size of a PNG and the colours of its pixels, by the browser.
+# JavaScript: returns the size of a PNG and the colours of its pixels.
 COLOURS = """
 const [png, done] = arguments;
 const image = new Image();
@@ -98,7 +98,7 @@ class HtmlPageTest(unittest.TestCase):
         return png
 
     def settle(self):
-        """Until the page is ready and has drawn what is to be drawn."""
+        """Waits until the page is ready and has drawn everything."""
         if not self.browser.run("return 'hvdlite' in window"):
             self.fail(f"the page's script failed: {self.browser.console()}")
         self.browser.run_async(
@@ -121,14 +121,14 @@ class HtmlPageTest(unittest.TestCase):
         return end - start
 
     def chart(self):
-        """The middle of the time axis on the page, and its box."""
+        """Returns the middle of the time axis on the page, and its box."""
         box = self.browser.run(
             "const box = document.getElementById('chart').getBoundingClientRect();"
             "return [box.left, box.top, box.width, box.height]")
         return (box[0] + box[2] / 2, box[1] + box[3] / 2), box
 
     def row_with(self, name):
-        """The first row that has events called `name`: its place on the page."""
+        """Returns the place on the page of the first row with events called `name`."""
         return self.browser.run(
             "for (let i = 0; i < window.hvdlite.rows; ++i) {"
             "  const box = window.hvdlite.rowBox(i);"
@@ -137,13 +137,13 @@ class HtmlPageTest(unittest.TestCase):
 
     # ---- The first views.
 
-    def test_the_overview_says_what_a_step_is_made_of(self):
+    def test_overview_shows_the_parts_of_a_step(self):
         self.assertEqual(self.state("view"), "overview")
         self.assertEqual(self.browser.run("return document.title"),
                          "trace.json - hvdlite timeline")
         tiles = self.browser.text(".tiles")
         self.assertIn("on 2 hosts: node0, node1", tiles)
-        # All and each rank; the segments of a bar fill it.
+        # One bar for all ranks and one for each; the segments fill a bar.
         sums = self.browser.run(
             "return [...document.querySelectorAll('.bar')].map(bar => "
             "[...bar.children].reduce((sum, part) => sum + parseFloat(part.style.width), 0))")
@@ -154,7 +154,7 @@ class HtmlPageTest(unittest.TestCase):
         for part in ("computing", "input", "waiting for ranks", "data plane", "copies"):
             self.assertIn(part, legend)
 
-    def test_findings_have_evidence_and_remedy_and_lead_to_their_place(self):
+    def test_findings_have_a_remedy_and_a_link_to_the_axis(self):
         findings = self.browser.text("#findings")
         self.assertIn("Remedy:", findings)
         self.assertIn("rank 2", findings.lower())
@@ -168,13 +168,13 @@ class HtmlPageTest(unittest.TestCase):
         self.browser.keys(browser.ESCAPE)
         self.assertIsNone(self.state("mark"))
 
-    def test_a_cell_of_the_heat_map_leads_to_its_step(self):
+    def test_cell_of_the_heat_map_leads_to_its_step(self):
         self.browser.click("#tab-stragglers")
         self.browser.run("document.querySelector('#heat-map canvas').focus()")
         self.browser.keys(browser.DOWN * 2 + browser.RIGHT)
         # Rank 2 is the straggler.
         said = self.browser.text("#heat-map p[role=status]")
-        self.assertRegex(said, r"^Rank 2, step 3: [1-9]\d\.\d\s%")
+        self.assertRegex(said, r"^Rank 2, step 3: late by [1-9]\d\.\d\s%")
         self.browser.keys(browser.ENTER)
         self.settle()
         self.assertEqual(self.state("view"), "axis")
@@ -195,7 +195,7 @@ class HtmlPageTest(unittest.TestCase):
         self.assertEqual(len(rows), 4)
         for row in rows:
             self.assertRegex(row, r"rank \d\s+hidden .*\s+exposed ")
-        # As `timeline_viewer stragglers` has it: rank 2 is the last in most steps.
+        # The table of `timeline_viewer stragglers`: rank 2 is the last in most steps.
         self.assertRegex(self.browser.text("#stragglers table tbody tr:nth-child(3)"), r"^2 node1 [89]\d\.\d ")
         self.shoot("overlap")
 
@@ -235,7 +235,7 @@ class HtmlPageTest(unittest.TestCase):
         self.browser.click("#zoom-all")
         self.assertAlmostEqual(self.width(), all_of_it, delta=1)
 
-    def test_one_cannot_get_lost(self):
+    def test_some_of_the_trace_is_always_visible(self):
         self.open_axis()
         self.browser.keys("w" * 60 + "d" * 30)
         start, end = self.window()
@@ -260,7 +260,7 @@ class HtmlPageTest(unittest.TestCase):
         self.assertRegex(details, r"picked up\s+30\.00 \S+ after submission")
         start, end = self.window()
         self.assertTrue(start <= first["start"] <= end)
-        # The lanes of tensors were closed.
+        # The tracks of tensors were closed.
         self.assertIn(True, [group["tensorsOpen"] for group in self.state("groups")])
         self.browser.keys(browser.ENTER * 2)
         self.assertEqual(self.state("search")["place"], 3)
@@ -280,7 +280,7 @@ class HtmlPageTest(unittest.TestCase):
         self.browser.keys(browser.ESCAPE)
         self.assertEqual(self.state("search")["text"], "")
 
-    def test_an_event_says_what_is_known_of_it(self):
+    def test_event_shows_its_details(self):
         self.open_axis()
         self.browser.keys("]")
         self.settle()
@@ -299,7 +299,7 @@ class HtmlPageTest(unittest.TestCase):
         self.browser.keys("/_BATCH" + browser.ENTER * 3)
         self.settle()
         details = self.browser.text("#details")
-        for word in ("batch", "tensors", "bytes", "SHM by chunks"):
+        for word in ("bucket", "tensors", "bytes", "SHM by chunks"):
             self.assertIn(word, details)
         self.browser.run("document.getElementById('chart').focus()")
         self.browser.keys(browser.ESCAPE)
@@ -333,7 +333,7 @@ class HtmlPageTest(unittest.TestCase):
         self.assertFalse(self.browser.run("return document.getElementById('help').open"))
 
     def test_dark_colours_follow_the_system_and_the_button(self):
-        # The button's choice is kept.
+        # The page stores the button's choice.
         self.addCleanup(self.browser.run, "localStorage.clear()")
         back = "return getComputedStyle(document.body).backgroundColor"
         light = self.browser.run(back)
@@ -353,7 +353,7 @@ class HtmlPageTest(unittest.TestCase):
         self.browser.click("#theme")
         self.assertEqual(self.state("theme"), "dark")
 
-    def test_events_are_sorted_and_lead_to_the_axis(self):
+    def test_events_are_sorted_and_have_links_to_the_axis(self):
         self.browser.click("#tab-events")
         names = ("return [...document.querySelectorAll('table.events tbody button')]"
                  ".map(button => button.textContent)")
@@ -367,27 +367,27 @@ class HtmlPageTest(unittest.TestCase):
         self.assertEqual(self.state("search")["text"], sorted(by_self)[0])
         self.assertGreater(self.state("search")["count"], 0)
 
-    def test_tab_reaches_the_controls_and_arrows_the_views(self):
+    def test_tab_key_reaches_the_controls_and_arrow_keys_the_views(self):
         self.browser.run("document.getElementById('tab-overview').focus()")
         self.browser.keys(browser.RIGHT)
         self.assertEqual(self.state("view"), "stragglers")
         self.browser.keys(browser.TAB)
         self.assertEqual(self.browser.run("return document.activeElement.id"), "theme")
 
-    def test_a_trace_without_steps_shows_the_axis_and_says_so(self):
+    def test_trace_without_steps_shows_the_axis(self):
         self.open(self.other_page)
         self.assertEqual(self.state("view"), "axis")
         self.assertGreater(self.state("painted"), 3)
         self.assertEqual(self.state("events"), 4)
         self.shoot("horovod")
         self.browser.click("#tab-overview")
-        self.assertIn("Steps are not known", self.browser.text("#overview"))
+        self.assertIn("No training steps", self.browser.text("#overview"))
         self.browser.click("#tab-stragglers")
-        self.assertIn("Steps are not known", self.browser.text("#stragglers"))
+        self.assertIn("No training steps", self.browser.text("#stragglers"))
         self.browser.click("#tab-events")
         self.assertIn(EVIL, self.browser.text("#events"))
 
-    def test_texts_of_a_trace_are_no_markup(self):
+    def test_texts_of_a_trace_do_not_become_markup(self):
         self.open(self.other_page)
         for tab in ("overview", "stragglers", "axis", "events"):
             self.browser.click(f"#tab-{tab}")
@@ -410,7 +410,7 @@ class HtmlPageTest(unittest.TestCase):
             self.assertGreater(len(colours), 40, tab)
             if tab in ("overview", "axis"):
                 self.assertIn(0x0072b2, colours, tab)
-        # The axis still has what it had: it is drawn anew when it is shown.
+        # The axis is drawn again when it is shown.
         self.browser.click("#tab-axis")
         self.settle()
         self.assertGreater(self.state("painted"), 100)

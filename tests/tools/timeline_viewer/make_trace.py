@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a trace of a training as hvdlite would record it, for tests and demonstrations.
+"""Writes a trace like that of a training with hvdlite, for tests and demonstrations.
 
 usage: make_trace.py FILE [--ranks N] [--steps N] [--tensors N] [--straggler RANK] [--seed N]
 
-Each step of each rank loads a batch, computes forwards and backwards, and submits
-gradients meanwhile, which are reduced in batches. One rank computes longer than the
-others, and its progress thread waits for a core now and then. A step of R ranks with T
-tensors makes R * (2.6 T + 5) events or so: --ranks 4 --tensors 160 --steps 590 make
+In each step, each rank loads a mini-batch, runs forward and backward, and submits
+gradients meanwhile, which are reduced in buckets. One rank computes longer than the
+others, and its background thread waits for a core from time to time. A step of R ranks
+with T tensors has about R * (2.6 T + 5) events: --ranks 4 --tensors 160 --steps 590 makes
 1,000,000.
 """
 
@@ -20,7 +20,7 @@ US_PER_MS = 1000.0
 
 
 class Writer:
-    """Appends events, a line each, to a merged trace."""
+    """Appends events to a merged trace, one per line."""
 
     def __init__(self, file):
         self.file = file
@@ -77,7 +77,7 @@ class Training:
                         for i in range(options.tensors)]
 
     def step(self, number, starts):
-        """One step that begins at starts[rank] us; returns when it ends, by rank."""
+        """Writes a step that begins at starts[rank] us. Returns its end for each rank."""
         ranks = range(self.options.ranks)
         computed, submitted = [], []
         for rank in ranks:
@@ -107,7 +107,7 @@ class Training:
         return ends
 
     def reduce(self, members, submitted, free):
-        """One batch of tensors; returns when it has ended, by rank."""
+        """Writes a bucket of tensors. Returns its end for each rank."""
         write = self.writer.slice
         ready = [max(submitted[rank][i] for i in members) for rank in range(len(submitted))]
         last = max(range(len(ready)), key=lambda rank: ready[rank])

@@ -1,4 +1,4 @@
-// Traces made up from the published tables give the tables back.
+// Traces that are generated from published tables reproduce the tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,13 +45,13 @@ int64_t Microseconds(const std::string& ms) {
   return static_cast<int64_t>(value * 1000 + 0.5);
 }
 
-// Part `index` of `whole` divided into `parts` as equal as can be.
+// Divides `whole` into `parts` of nearly equal size and returns part `index`.
 int64_t Part(int64_t whole, int64_t parts, int64_t index) {
   return whole * (index + 1) / parts - whole * index / parts;
 }
 
-// A Horovod timeline whose events have the table's sums: one tensor, a
-// negotiation and a reduction after the other.
+// A Horovod timeline whose events have the table's sums. It has one tensor,
+// with alternating negotiations and reductions.
 std::string TraceOf(const std::vector<PublishedRow>& table) {
   std::string text = "[\n";
   int64_t now_us = 0;
@@ -101,7 +101,7 @@ class PublishedTablesTest : public ::testing::Test {
   const timeline::TemporaryFolder folder_;
 };
 
-TEST_F(PublishedTablesTest, EveryCellComesBack) {
+TEST_F(PublishedTablesTest, EveryCellIsReproduced) {
   for (const char* const compiler : {"arm", "gnu"}) {
     std::vector<std::string> lines =
         absl::StrSplit(Run({"--csv", Write(compiler)}), '\n');
@@ -117,17 +117,17 @@ TEST_F(PublishedTablesTest, EveryCellComesBack) {
   }
 }
 
-TEST_F(PublishedTablesTest, TheDifferenceIsTheNegotiationAndTheCopiesAreSlow) {
+TEST_F(PublishedTablesTest, DifferenceIsTheNegotiationAndCopiesAreSlow) {
   const std::string report = Run({"diff", Write("arm"), Write("gnu")});
   EXPECT_THAT(report, HasSubstr("NEGOTIATE_ALLREDUCE explains 94 % of"));
   EXPECT_THAT(report, HasSubstr("A copy into the fusion buffer takes 5.7 times"
-                                " as long in B, one out of it 4.4 times"));
+                                " as long in B, a copy out of it 4.4 times"));
 }
 
 TEST_F(PublishedTablesTest, NegotiationIsTheFirstFindingOfTheSlowRun) {
   const std::string report = Run({"why", Write("gnu")});
-  EXPECT_THAT(report, HasSubstr("1. Tensors are negotiated, and none is reduced"
-                                " meanwhile: 85 % of the run"));
+  EXPECT_THAT(report, HasSubstr("1. Tensors are negotiated while none is "
+                                "reduced: 85 % of the run"));
 }
 
 }  // namespace

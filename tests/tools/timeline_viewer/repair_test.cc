@@ -43,7 +43,7 @@ class RepairTest : public ::testing::Test {
     return RepairTraceFile(path_, out_);
   }
 
-  // Events of `text` that are whole.
+  // The complete events of `text`.
   static std::vector<std::string> WholeEvents(const std::string& text) {
     std::vector<std::string> events;
     timeline::ParseTraceEvents(text, [&](const timeline::ParsedEvent& event) {
@@ -52,7 +52,7 @@ class RepairTest : public ::testing::Test {
     return events;
   }
 
-  // Of what was written, which must be JSON.
+  // The same for the output, which must be JSON.
   std::vector<std::string> Written() {
     const std::string text = ReadWholeFile(out_);
     const auto json = nlohmann::json::parse(text, nullptr, false);
@@ -68,7 +68,7 @@ class RepairTest : public ::testing::Test {
   const std::string out_ = folder_.File("mended.json");
 };
 
-TEST_F(RepairTest, EveryCutKeepsTheWholeEvents) {
+TEST_F(RepairTest, EveryCutKeepsTheCompleteEvents) {
   for (const std::string whole : {kPart, kObject}) {
     for (size_t length = 0; length <= whole.size(); ++length) {
       const std::string cut = whole.substr(0, length);
@@ -76,24 +76,24 @@ TEST_F(RepairTest, EveryCutKeepsTheWholeEvents) {
       const auto repair = Mend(cut);
       if (events.empty()) {
         EXPECT_THAT(std::string(repair.status().message()),
-                    HasSubstr("trace.json holds no whole event"));
+                    HasSubstr("trace.json has no complete event"));
         EXPECT_FALSE(std::filesystem::exists(out_));
         continue;
       }
       ASSERT_TRUE(repair.ok()) << repair.status() << " " << cut;
       EXPECT_EQ(Written(), events) << cut;
       EXPECT_EQ(repair->events, static_cast<int64_t>(events.size()));
-      // What is not said to be lost is there.
+      // Everything is there that is not reported as lost.
       const size_t blank = whole.find_last_not_of(" \n") + 1;
       EXPECT_EQ(repair->lost.empty(), length >= blank) << cut;
-      // The cut event alone.
+      // Only the cut event is lost.
       EXPECT_LT(repair->lost_bytes, 250) << cut;
       std::filesystem::remove(out_);
     }
   }
 }
 
-TEST_F(RepairTest, AWholeTraceStaysAsItIs) {
+TEST_F(RepairTest, CompleteTraceIsUnchanged) {
   ASSERT_TRUE(Mend(kPart).ok());
   EXPECT_EQ(ReadWholeFile(out_), kPart);
   ASSERT_TRUE(Mend(kObject).ok());
@@ -101,7 +101,7 @@ TEST_F(RepairTest, AWholeTraceStaysAsItIs) {
             nlohmann::json::parse(kObject));
 }
 
-TEST_F(RepairTest, TellsWhatWasLost) {
+TEST_F(RepairTest, ReportsLosses) {
   std::string damaged = kPart;
   const size_t line = damaged.find("{\"ts\":1.000");
   damaged[damaged.find("\"ph\"", line)] = '\0';
@@ -115,7 +115,7 @@ TEST_F(RepairTest, TellsWhatWasLost) {
   EXPECT_EQ(Written().size(), 3u);
 }
 
-TEST_F(RepairTest, AnyWrongByteCostsAtMostTwoEvents) {
+TEST_F(RepairTest, WrongByteLosesAtMostTwoEvents) {
   for (const std::string whole : {kPart, kObject}) {
     const size_t events = WholeEvents(whole).size();
     for (size_t at = 0; at < whole.size(); ++at) {
@@ -137,7 +137,7 @@ TEST_F(RepairTest, AnyWrongByteCostsAtMostTwoEvents) {
   }
 }
 
-TEST_F(RepairTest, WhatFollowsTheEndIsLost) {
+TEST_F(RepairTest, TextAfterTheEndIsLost) {
   const auto padded = Mend(kPart + std::string(20, '\0'));
   ASSERT_TRUE(padded.ok()) << padded.status();
   EXPECT_TRUE(padded->lost.empty());
@@ -150,14 +150,14 @@ TEST_F(RepairTest, WhatFollowsTheEndIsLost) {
             nlohmann::json::parse(kObject));
 }
 
-TEST_F(RepairTest, EventsBehindAnObjectWithoutAnyAreKept) {
+TEST_F(RepairTest, EventsAfterAnObjectWithoutEventsAreKept) {
   const auto repair = Mend("{\"a\":1},\n{\"ph\":\"X\"},\n{\"ph\":\"i\"}\n]");
   ASSERT_TRUE(repair.ok()) << repair.status();
   EXPECT_EQ(repair->lost_bytes, 7);
   EXPECT_EQ(Written().size(), 2u);
 }
 
-TEST_F(RepairTest, AnObjectKeepsWhatStandsBesideItsEvents) {
+TEST_F(RepairTest, ObjectKeepsItsOtherMembers) {
   std::string damaged = kObject;
   damaged[damaged.find("\"dims\"")] = '\n';
   ASSERT_TRUE(Mend(damaged).ok());
@@ -182,7 +182,7 @@ TEST_F(RepairTest, PackedTracesAreReadAndWritten) {
   EXPECT_THAT(repair->lost.front(), HasSubstr("packed.json.gz: cut off"));
 }
 
-TEST_F(RepairTest, WhatCannotBeWrittenIsAnError) {
+TEST_F(RepairTest, FailedWriteIsAnError) {
   WriteFile(path_, kPart);
   EXPECT_THAT(
       std::string(RepairTraceFile(path_, folder_.File("")).status().message()),

@@ -31,8 +31,8 @@ class SliceTest : public ::testing::Test {
     return RunViewer(arguments, out_, err_);
   }
 
-  // Three steps of 10 ms each, each with an event of the batch lane that is 4
-  // ms long and begins 8 ms after the step.
+  // Three steps of 10 ms. Each has an event of 4 ms on the bucket track that
+  // begins 8 ms after the step.
   void RecordRank(int rank, int64_t offset_ns) {
     timeline::TraceRecorder::Options options;
     options.path = path_;
@@ -57,7 +57,7 @@ class SliceTest : public ::testing::Test {
     ASSERT_TRUE((*recorder)->Close().ok());
   }
 
-  // "name rank@start" of the slices that were written, in ms.
+  // The written slices as "name rank@start", in ms.
   std::vector<std::string> Written() {
     const auto trace = timeline::ReadTrace(part_);
     EXPECT_TRUE(trace.ok()) << trace.status();
@@ -97,13 +97,13 @@ TEST_F(SliceTest, TakesSteps) {
   EXPECT_EQ(trace->slices.size(), 3u);
   EXPECT_EQ(trace->processes.size(), 1u);
   EXPECT_EQ(Run({"slice", path_, "--steps", "7-9", "-o", other_}), kUnreadable);
-  EXPECT_THAT(err_.str(), HasSubstr("holds steps 1 to 3 only"));
+  EXPECT_THAT(err_.str(), HasSubstr("has only steps 1 to 3"));
 }
 
 TEST_F(SliceTest, TakesATime) {
   RecordRank(0, 0);
   RecordRank(1, -5'000'000'000);
-  // The first event is at 10 ms of the clock that the file has.
+  // The first event is at 10 ms of the file's clock.
   ASSERT_EQ(Run({"slice", path_, "--from", "12", "--to", "20", "-o", part_}), 0)
       << err_.str();
   EXPECT_THAT(Written(), ElementsAre("TRAINING_STEP 0@20", "EVENT2 0@28",
@@ -112,7 +112,7 @@ TEST_F(SliceTest, TakesATime) {
   EXPECT_THAT(Written(), ElementsAre("EVENT3 0@38", "EVENT3 1@38"));
 }
 
-TEST_F(SliceTest, TimesAreThoseThatStepsTells) {
+TEST_F(SliceTest, TimesAreThoseOfTheStepsCommand) {
   RecordRank(0, 0);
   ASSERT_EQ(Run({"steps", path_, "--csv"}), 0) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("\n1,0,0.000,10.000,"));
@@ -122,7 +122,7 @@ TEST_F(SliceTest, TimesAreThoseThatStepsTells) {
   EXPECT_THAT(out_.str(), HasSubstr("3 events"));
 }
 
-TEST_F(SliceTest, NothingOfWhatIsAskedForIsAnErrorThatTellsWhatThereIs) {
+TEST_F(SliceTest, EmptySelectionIsAnErrorThatListsWhatExists) {
   RecordRank(0, 0);
   RecordRank(1, -5'000'000'000);
   EXPECT_EQ(Run({"slice", path_, "--from", "100", "--to", "200", "-o", part_}),
@@ -130,12 +130,12 @@ TEST_F(SliceTest, NothingOfWhatIsAskedForIsAnErrorThatTellsWhatThereIs) {
   EXPECT_THAT(err_.str(), HasSubstr("from 0.000 to 32.000 ms"));
   EXPECT_EQ(Run({"slice", path_, "--ranks", "1,2,7", "-o", part_}),
             kUnreadable);
-  EXPECT_THAT(err_.str(), HasSubstr("holds nothing of ranks 2, 7; it holds "
+  EXPECT_THAT(err_.str(), HasSubstr("has no events of ranks 2, 7; it has "
                                     "ranks 0, 1"));
   EXPECT_FALSE(std::filesystem::exists(part_));
 }
 
-TEST_F(SliceTest, AnOutputThatExistsOrIsTheInputIsRefused) {
+TEST_F(SliceTest, OutputThatExistsOrIsTheInputIsRefused) {
   RecordRank(0, 0);
   RecordRank(1, 0);
   const std::string input = path_ + ".rank00001";
@@ -162,7 +162,7 @@ TEST_F(SliceTest, AnOutputThatExistsOrIsTheInputIsRefused) {
       EXPECT_EQ(timeline::ReadWholeFile(input), bytes);
     }
   }
-  // Of parts each is an input.
+  // Each per-rank trace file is an input.
   EXPECT_EQ(Run({"merge", path_, "--overwrite", "-o", input}),
             support::kInputErrorExitCode);
   EXPECT_EQ(Run({"merge", path_, "-o", "/dev/null"}), 0) << err_.str();
@@ -185,10 +185,10 @@ TEST_F(SliceTest, BeginsAndEndsStayTogether) {
   EXPECT_EQ(timeline::ReadTrace(part_)->counters.size(), 1u);
   EXPECT_EQ(timeline::ReadTrace(part_)->processes.at(1).name, "p");
   EXPECT_EQ(Run({"slice", path_, "--steps", "1", "-o", other_}), kUnreadable);
-  EXPECT_THAT(err_.str(), HasSubstr("does not tell its training steps"));
+  EXPECT_THAT(err_.str(), HasSubstr("has no training steps"));
 }
 
-TEST_F(SliceTest, WrongPartsAreWrongUsage) {
+TEST_F(SliceTest, WrongSelectionsAreUsageErrors) {
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"--steps", "0-1"},
         {"--steps", "5-4"},
@@ -204,7 +204,7 @@ TEST_F(SliceTest, WrongPartsAreWrongUsage) {
   }
 }
 
-TEST_F(SliceTest, MergeTellsHowWellClocksAgree) {
+TEST_F(SliceTest, MergeReportsHowWellClocksAgree) {
   RecordRank(0, 0);
   RecordRank(1, -5'000'000'000);
   const std::string parts = path_ + ".rank0000";
@@ -219,10 +219,10 @@ TEST_F(SliceTest, MergeTellsHowWellClocksAgree) {
   timeline::WriteFile(path_,
                       R"([{"ph":"X","name":"a","ts":1,"dur":1,"pid":7}])");
   EXPECT_EQ(Run({"merge", path_, parts + "0", "-o", other_}), kUnreadable);
-  EXPECT_THAT(err_.str(), HasSubstr("tells no clock offset"));
+  EXPECT_THAT(err_.str(), HasSubstr("has no clock offset"));
   EXPECT_THAT(err_.str(), HasSubstr("--force"));
   EXPECT_EQ(Run({"merge", path_, parts + "0", "--force", "-o", other_}), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("is not known"));
+  EXPECT_THAT(out_.str(), HasSubstr("It is unknown how well"));
 }
 
 }  // namespace

@@ -101,7 +101,8 @@ TEST_F(TimelineViewerTest, PrintsATableForEachRank) {
   RecordRank(1, 2'000'000);
   EXPECT_EQ(Run({"--by-rank", "--sort", "name", path_}), 0);
   EXPECT_THAT(out_.str(), HasSubstr(absl::StrCat("Trace:     ", path_,
-                                                 " (2 parts, not merged)")));
+                                                 " (2 per-rank files, not "
+                                                 "merged)")));
   const size_t rank_0 = out_.str().find("\nRank 0 (node0)\n");
   const size_t rank_1 = out_.str().find("\nRank 1 (node1)\n");
   ASSERT_NE(rank_0, std::string::npos) << out_.str();
@@ -165,7 +166,7 @@ TEST_F(TimelineViewerTest, NamesDoNotDisturbTheTerminal) {
   EXPECT_THAT(out_.str(), HasSubstr("\na?[31m? "));
 }
 
-TEST_F(TimelineViewerTest, ACommandMayStandBehindItsTrace) {
+TEST_F(TimelineViewerTest, CommandMayFollowItsTrace) {
   RecordRank(0, 1'000'000);
   ASSERT_EQ(Run({"overlap", path_}), 0);
   const std::string report = out_.str();
@@ -174,7 +175,7 @@ TEST_F(TimelineViewerTest, ACommandMayStandBehindItsTrace) {
   EXPECT_EQ(Run({path_, "overlapping"}), 2);
 }
 
-TEST_F(TimelineViewerTest, AProfileHasItsRankAndItsParts) {
+TEST_F(TimelineViewerTest, ProfileHasItsRankAndItsParts) {
   constexpr char kEvents[] = R"("traceEvents": [
     {"ph":"X","name":"ProfilerStep#1","pid":4242,"tid":1,"ts":0,"dur":1000},
     {"ph":"X","name":"aten::conv2d","pid":4242,"tid":1,"ts":100,"dur":500},
@@ -189,7 +190,7 @@ TEST_F(TimelineViewerTest, AProfileHasItsRankAndItsParts) {
   EXPECT_EQ(parts[2], nlohmann::json::parse(R"({"Part": "collectives alone",
       "ms": 0.3, "%": 30.0, "rank 3 %": 30.0})"));
   EXPECT_EQ(Tables({"steps", path_})["steps"][0]["rank"], 3);
-  // Of a profile nothing is said to be hidden.
+  // Nothing counts as hidden in a profile.
   EXPECT_EQ(Tables({"overlap", path_})["overlap"][0],
             nlohmann::json::parse(R"({"rank": 3, "batches ms/step": 0.4})"));
   EXPECT_EQ(Run({path_}), 0);
@@ -198,7 +199,7 @@ TEST_F(TimelineViewerTest, AProfileHasItsRankAndItsParts) {
   EXPECT_TRUE(Tables({path_})["parts"][0].contains("process 4242 %"));
 }
 
-TEST_F(TimelineViewerTest, TheFirstScreenTellsOfTheStartWhereItTakesLong) {
+TEST_F(TimelineViewerTest, OverviewReportsALongStart) {
   const auto first_screen = [this](int64_t first_us) {
     std::string events = "[";
     for (int64_t step = 1; step <= 20; ++step) {
@@ -213,15 +214,15 @@ TEST_F(TimelineViewerTest, TheFirstScreenTellsOfTheStartWhereItTakesLong) {
     return out_.str();
   };
   EXPECT_THAT(first_screen(4'000),
-              HasSubstr("\nStart-up:  the first step was over after 0.004 s "
+              HasSubstr("\nStart-up:  the first step ended after 0.004 s "
                         "(13 % of the run)\n"));
   EXPECT_THAT(first_screen(1'500), Not(HasSubstr("Start-up:")));
-  // Then it is a finding.
-  EXPECT_THAT(first_screen(20'000), AllOf(HasSubstr("Much of this run"),
-                                          Not(HasSubstr("Start-up:"))));
+  // An even longer start is a finding.
+  EXPECT_THAT(first_screen(20'000),
+              AllOf(HasSubstr("The start takes"), Not(HasSubstr("Start-up:"))));
 }
 
-TEST_F(TimelineViewerTest, WhatToDoIsWrappedInTextAndWholeInJson) {
+TEST_F(TimelineViewerTest, RemedyIsWrappedInTextAndOneLineInJson) {
   std::string events;
   for (int64_t step = 1; step <= 3; ++step) {
     for (const std::string& name : {absl::StrCat("ProfilerStep#", step),
@@ -240,19 +241,19 @@ TEST_F(TimelineViewerTest, WhatToDoIsWrappedInTextAndWholeInJson) {
   };
   EXPECT_EQ(Run({"why", path_}), 0);
   EXPECT_EQ(remedy("   Remedy: ", "\n\n"),
-            "   Remedy: load ahead in more threads or processes (--workers, "
-            "num_workers), keep the data on a fast disk or\n"
-            "           in memory, decode less");
+            "   Remedy: load ahead with more threads or processes (--workers, "
+            "num_workers); keep the data on a fast disk\n"
+            "           or in memory; decode less");
   EXPECT_EQ(Run({path_}), 0);
   EXPECT_EQ(remedy("Remedy: ", "\nEvidence"),
-            "Remedy:    load ahead in more threads or processes (--workers, "
-            "num_workers), keep the data on a fast disk or\n"
-            "           in memory, decode less");
+            "Remedy:    load ahead with more threads or processes (--workers, "
+            "num_workers); keep the data on a fast disk\n"
+            "           or in memory; decode less");
   EXPECT_EQ(Run({"why", "--json", path_}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("on a fast disk or in memory"));
 }
 
-TEST_F(TimelineViewerTest, StragglersTellsSumsFromMeans) {
+TEST_F(TimelineViewerTest, StragglersReportsSumsAndMeans) {
   std::string events = "[";
   for (int rank = 0; rank < 3; ++rank) {
     const int64_t submitted_us = rank == 2 ? 900 : 600;
@@ -297,7 +298,7 @@ struct WrongCase {
   const char* words;
 };
 
-TEST_F(TimelineViewerTest, ErrorsSayWhatIsWrong) {
+TEST_F(TimelineViewerTest, ErrorsNameTheirCause) {
   RecordRank(0, 1'000'000);
   const std::string no_json = folder_.File("no.json");
   timeline::WriteFile(no_json, "no JSON");
@@ -316,9 +317,9 @@ TEST_F(TimelineViewerTest, ErrorsSayWhatIsWrong) {
            {{"convert", path_}, 2, "is a command"},
            {{"tensor", path_}, 2, "NAME is required"},
            {{"tensor", path_, "x", "y"}, 2, "y"},
-           {{"tensor", path_, "no.such"}, 1, "no tensor is called \"no.such\""},
-           {{none}, 1, "there is no "},
-           {{no_json}, 1, "no.json is no trace"}}) {
+           {{"tensor", path_, "no.such"}, 1, "has no tensor \"no.such\""},
+           {{none}, 1, "there is no file "},
+           {{no_json}, 1, "no.json is not a trace"}}) {
     EXPECT_EQ(Run(wrong.arguments), wrong.exit_status) << wrong.words;
     EXPECT_THAT(err_.str(), HasSubstr(wrong.words));
     EXPECT_THAT(out_.str(), IsEmpty()) << wrong.words;

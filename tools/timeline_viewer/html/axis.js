@@ -1,5 +1,5 @@
-// The third view: all processes on one time axis. What the user does to it is in
-// axis_input.js.
+// The third view: all processes on one time axis. axis_input.js handles mouse
+// and keys.
 
 class Axis {
   constructor() {
@@ -7,12 +7,12 @@ class Axis {
     this.groups = makeGroups();
     this.search = new Search();
     this.selected = null;  // {row, index}
-    this.batch = -1;       // whose slices stand out
-    this.mark = null;      // {start, end, pid, text}: what a link led to
+    this.batch = -1;       // the highlighted bucket
+    this.mark = null;      // {start, end, pid, text} of a link
     this.painted = 0;      // rectangles of the last frame
     this.frames = 0;
-    this.frameTime = 0;    // ms, of the last
-    this.waiting = false;  // for the next frame
+    this.frameTime = 0;    // ms that the last frame took
+    this.waiting = false;  // the next frame has been requested
     const first = steps.length === 0 ? 0 : steps[0].rank;
     this.marks = steps.filter((step) => step.rank === first)
       .map(({start, number}) => ({start, number}));
@@ -62,7 +62,7 @@ class Axis {
     if (at >= 0) byId("gutter").children[at].focus();
   }
 
-  // Opens what hides `row`, and scrolls so that it is seen.
+  // Opens the groups that hide `row`, and scrolls to it.
   reveal(row) {
     const group = this.groups.find((known) => known.process.pid === row.pid);
     const inTensors = group.tensors.some((lane) => lane.rows.includes(row));
@@ -90,7 +90,7 @@ class Axis {
 
   // ---- Moving about.
 
-  // Shows [start, end) with some room around, and what it is.
+  // Shows [start, end) with some room around it, and its text.
   showMark(mark) {
     this.mark = mark;
     const room = Math.max((mark.end - mark.start) * 0.15, SHORTEST_WINDOW);
@@ -121,7 +121,7 @@ class Axis {
       pid: rank, text});
   }
 
-  // The step before or after the one in the middle of the window.
+  // Moves to the step before or after the one in the middle of the window.
   moveByStep(direction) {
     if (this.marks.length === 0) return;
     const first = steps[0].rank;
@@ -157,7 +157,7 @@ class Axis {
     const start = hit.row.slices.start[hit.index];
     const end = hit.row.end(hit.index);
     const share = (end - start) / this.window.width;
-    // Kept at its scale where the event is seen well, else shown around it.
+    // The scale is kept if the event is easy to see in it.
     const width = share > 0.02 && share < 1 ? this.window.width :
       Math.max((end - start) * 8, SHORTEST_WINDOW);
     if (share <= 0.02 || share >= 1 || start < this.window.start ||
@@ -265,7 +265,7 @@ class Axis {
     context.fillRect(x + width - 1, top, 2, height);
   }
 
-  // The whole trace in small, drawn once, and where the window is in it.
+  // A small picture of the whole trace (drawn once), with the window in it.
   drawMinimap(width, colours) {
     const height = 34;
     const ratio = window.devicePixelRatio || 1;

@@ -1,6 +1,7 @@
-// Draws the time axis. A row is drawn from its levels of detail: a node that is
-// some pixels wide is opened, down to the slices; a narrower one is painted in
-// the colour of what takes most of its time, as strong as it is busy.
+// Draws the time axis. A row is drawn from its levels of detail. A node of some
+// pixels is replaced by its children, down to the slices. A narrower node is
+// painted in the colour of the name that takes most of its time; the colour is
+// paler if the node is less busy.
 
 const NARROW = 2;  // px
 const FONT = "11px system-ui, sans-serif";
@@ -20,7 +21,7 @@ function prepareCanvas(canvas, width, height) {
   return context;
 }
 
-// Colours of the theme in use, as the style sheet has them.
+// Colours of the current theme, from the style sheet.
 function themeColours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -30,8 +31,8 @@ function themeColours() {
 }
 
 class RowPainter {
-  // `look` = {search, selected: {row, index} or null, batch: -1 or a number
-  // whose slices stand out}.
+  // `look` = {search, selected: {row, index} or null, batch: the highlighted
+  // bucket or -1}.
   constructor(context, window, width, look) {
     this.context = context;
     this.window = window;
@@ -49,7 +50,7 @@ class RowPainter {
     this.row = row;
     this.y = y;
     this.height = height;
-    this.until = -1;  // x up to which narrow things have been painted
+    this.until = -1;  // x up to which narrow rectangles have been painted
     const top = row.levels.length - 1;
     if (top >= 0) this.paintNodes(top, 0, row.levels[top].name.length);
     else this.paintSlices(0, row.count);
@@ -153,7 +154,7 @@ class RowPainter {
   }
 }
 
-// The time between marks that are 110 px or a little more apart.
+// The time between marks: the smallest round time of 110 px or more.
 function tickStep(width, pixels) {
   const rough = width / Math.max(1, pixels / 110);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -174,8 +175,8 @@ function drawRuler(canvas, window, width, marks) {
     context.fillRect(x, 0, 1, 6);
     context.fillText(formatMoment(i * step, step), x + 4, 9);
   }
-  // The steps, their numbers as far as there is room.
-  let numbered = -Infinity;  // x up to which the last number reaches
+  // The steps, with numbers if there is room.
+  let numbered = -Infinity;  // right end of the last number
   let ticked = -Infinity;
   context.fillStyle = colours.text;
   for (const {start, number} of marks) {
@@ -194,7 +195,7 @@ function drawRuler(canvas, window, width, marks) {
   return step;
 }
 
-// Lines of one chart, from 0 to the most that any of them reaches.
+// The lines of one chart, from 0 to the largest value of any line.
 function drawChart(context, chart, y, height, window, width, colours) {
   const scale = width / window.width;
   const most = Math.max(...chart.lines.map((line) => line.most), 1e-9);
@@ -210,7 +211,7 @@ function drawChart(context, chart, y, height, window, width, colours) {
     context.beginPath();
     const first = Math.max(lowerBound(line.times, window.start) - 1, 0);
     let drawnX = -Infinity;
-    let highest = 0;  // of the samples since the last that was drawn
+    let highest = 0;  // of the samples since the last one drawn
     for (let i = first; i < line.times.length; ++i) {
       const x = (line.times[i] - window.start) * scale;
       highest = Math.max(highest, line.values[i]);
@@ -223,7 +224,7 @@ function drawChart(context, chart, y, height, window, width, colours) {
       if (line.times[i] > window.end) break;
     }
     context.stroke();
-    if (line.times.length === 1) {  // makes no line
+    if (line.times.length === 1) {  // one sample is drawn as a point
       context.fillStyle = chartColour(at);
       context.fillRect((line.times[0] - window.start) * scale - 2,
         bottom - line.values[0] / most * room - 2, 4, 4);
@@ -254,7 +255,7 @@ function formatValue(value) {
   return value >= 100 ? formatCount(value) : significant(value);
 }
 
-// The value of `line` at `time`: a sample tells of the time before it.
+// The value of `line` at `time`: a sample covers the time before it.
 function valueAt(line, time) {
   const at = lowerBound(line.times, time);
   if (line.times.length === 0) return NaN;

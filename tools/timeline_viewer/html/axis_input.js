@@ -1,7 +1,7 @@
-// What the user does to the time axis: mouse, wheel, keys, search, and what is
-// said of the event under the pointer.
+// Handles the user's input on the time axis (mouse, wheel, keys, search), and
+// shows details of the event under the pointer.
 
-// What is known of slice `index` of `row`: a list of [label, text].
+// The details of slice `index` of `row`: a list of [label, text].
 function factsOfSlice(row, index) {
   const said = row.details(index);
   const start = row.slices.start[index];
@@ -9,17 +9,17 @@ function factsOfSlice(row, index) {
     ["start", `${(start / 1e6).toLocaleString("en-US",
       {minimumFractionDigits: 3, maximumFractionDigits: 3})} ms`]];
   const process = facts.processes.find((known) => known.pid === row.pid);
-  list.push(["lane", `${labelOfProcess(process)}, ${row.lane || row.tid}`]);
+  list.push(["track", `${labelOfProcess(process)}, ${row.lane || row.tid}`]);
   if (said.text !== undefined) {
-    list.push([row.tid >= FIRST_TENSOR_LANE ? "tensor" : "says", said.text]);
+    list.push([row.tid >= FIRST_TENSOR_LANE ? "tensor" : "text", said.text]);
   }
   if (said.step !== undefined) list.push(["step", `${said.step}`]);
-  if (said.batch !== undefined) list.push(["batch", `${said.batch}`]);
+  if (said.batch !== undefined) list.push(["bucket", `${said.batch}`]);
   if (said.tensors !== undefined) list.push(["tensors", `${said.tensors}`]);
   if (said.bytes !== undefined) list.push(["bytes", formatBytes(said.bytes)]);
   if (said.last_rank !== undefined && said.last_rank >= 0) {
     list.push(["last rank", `${said.last_rank}` + (said.lateness_us > 0 ?
-      `, ${formatTime(said.lateness_us * 1000)} after the one before` : "")]);
+      `, ${formatTime(said.lateness_us * 1000)} after the rank before` : "")]);
   }
   if (said.picked_up_us !== undefined) {
     list.push(["picked up",
@@ -48,7 +48,7 @@ function showDetails(axis) {
   panel.replaceChildren(
     make("strong", {}, swatch(colourOfName(name)), name,
       axis.batch >= 0 ? make("span", {class: "quiet small"},
-        "all of its batch stand out") : ""),
+        "its bucket is highlighted") : ""),
     listFacts(factsOfSlice(row, index)));
 }
 
@@ -61,7 +61,7 @@ function kindLegend() {
     if (seen.has(kind)) legend.append(swatch(kind.colour), `${kind.label} `);
   }
   return make("div", {class: "split"}, legend, make("span",
-    {class: "small quiet"}, "Click an event to see what is known of it. ",
+    {class: "small quiet"}, "Click an event for its details. ",
     make("kbd", {}, "?"), " lists the keys."));
 }
 
@@ -141,7 +141,7 @@ class AxisInput {
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       this.axis.window.move(sideways / 1000);
     } else {
-      // A notch of a wheel is 100 or 120; lines are some 16 px.
+      // A notch of a wheel is 100 or 120 px; a line is about 16 px.
       const pixels = event.deltaY * (event.deltaMode === 1 ? 16 : 1);
       this.axis.window.zoom(1.0025 ** Math.min(Math.max(pixels, -400), 400),
         this.timeAt(event.offsetX));
@@ -229,7 +229,8 @@ class AxisInput {
     this.axis.redraw();
   }
 
-  // Keys while the axis is shown; whether `event` was one.
+  // Handles keys while the axis is shown. Returns whether `event` was such a
+  // key.
   onKey(event) {
     const axis = this.axis;
     const move = (share) => {

@@ -1,5 +1,5 @@
-// What stands where on the time axis: the window of time that is shown, and the
-// bands below one another, of which groups (ranks, tensors) can be closed.
+// The layout of the time axis: the window of time that is shown, and the bands
+// from top to bottom. Groups of bands (ranks, tensors) can be closed.
 
 const ROW_HEIGHT = 18;
 const HEAD_HEIGHT = 24;
@@ -24,7 +24,7 @@ class TimeWindow {
     this.set(-margin, this.length + margin);
   }
 
-  // Kept so that some of the trace is seen.
+  // Limits the window so that some of the trace is always visible.
   set(start, end) {
     const width = Math.min(Math.max(end - start, SHORTEST_WINDOW),
       this.length * 1.1);
@@ -44,7 +44,8 @@ class TimeWindow {
   }
 }
 
-// A lane: rows of one (pid, tid), one below the other.
+// Groups rows to tracks. A track has the rows of one (pid, tid), one below the
+// other.
 function lanesOf(list) {
   const lanes = [];
   for (const row of list) {
@@ -55,7 +56,7 @@ function lanesOf(list) {
   return lanes;
 }
 
-// All that one process shows: {process, lanes, tensors, charts, open,
+// Makes one group per process: {process, lanes, tensors, charts, open,
 // tensorsOpen}.
 function makeGroups() {
   const rowsOf = groupBy(rows, (row) => row.pid);
@@ -78,16 +79,16 @@ function makeGroups() {
   }
   for (const group of groups) {
     group.open = groups.length <= MOST_OPEN_GROUPS || !group.process.is_rank;
-    // A process of one lane, as Horovod's tensors are, needs no head.
+    // A process with one track, such as a tensor of Horovod, needs no head.
     group.single = group.tensors.length === 0 && group.charts.length === 0 &&
       group.lanes.length === 1 && !group.process.is_rank;
   }
   return groups;
 }
 
-// Bands from top to bottom: {kind, label, y, height, ...}. Kinds: "head" of a
-// group (with what it holds in small when closed), "tensors" alike, "lane",
-// "chart".
+// Lays out the bands from top to bottom: {kind, label, y, height, ...}. Kinds:
+// "head" of a group (which shows its content in small when closed), "tensors"
+// (likewise), "lane", "chart".
 function layOutBands(groups) {
   const bands = [];
   let y = 0;
@@ -109,13 +110,13 @@ function layOutBands(groups) {
     });
     if (!group.open) continue;
     for (const lane of group.lanes) {
-      addLane(lane, lane.name || `lane ${lane.tid}`, group);
+      addLane(lane, lane.name || `track ${lane.tid}`, group);
     }
     if (group.tensors.length > 0) {
       const {tensors, tensorsOpen} = group;
       add("tensors", tensorsOpen ? HEAD_HEIGHT : miniHeight(tensors), {
         label: "tensors in flight",
-        note: tensorsOpen ? "" : `${tensors.length} lanes`,
+        note: tensorsOpen ? "" : `${tensors.length} tracks`,
         group, open: tensorsOpen,
         rows: tensorsOpen ? [] : tensors.flatMap((lane) => lane.rows),
       });
@@ -130,13 +131,13 @@ function layOutBands(groups) {
   return {bands, height: y};
 }
 
-// Closed groups show their rows some pixels high.
+// Closed groups show their rows with a height of some pixels.
 function miniHeight(lanes) {
   const count = lanes.reduce((sum, lane) => sum + lane.rows.length, 0);
   return Math.min(Math.max(HEAD_HEIGHT, count * 3 + 4), 56);
 }
 
-// Where the `i`-th row of a band is: {y, height}.
+// The place of the `i`-th row of a band: {y, height}.
 function rowBox(band, i) {
   if (band.kind === "lane") {
     return {y: band.y + 1 + i * ROW_HEIGHT, height: ROW_HEIGHT - 1};
@@ -145,7 +146,7 @@ function rowBox(band, i) {
   return {y: band.y + 2 + i * height, height: Math.max(height - 0.3, 0.7)};
 }
 
-// Which rows of `band` a vertical position falls on; -1: none.
+// The row of `band` at a vertical position; -1: none.
 function rowAt(band, y) {
   if (band.rows === undefined || band.rows.length === 0) return -1;
   const within = band.kind === "lane" ? (y - band.y - 1) / ROW_HEIGHT :
@@ -154,7 +155,7 @@ function rowAt(band, y) {
   return at >= 0 && at < band.rows.length ? at : -1;
 }
 
-// The slice of `row` at `time`, or the nearest within `tolerance`; -1: none.
+// The slice of `row` at `time`, or the nearest one within `tolerance`; -1: none.
 function sliceAt(row, time, tolerance) {
   const after = row.firstFrom(time);
   let best = -1;

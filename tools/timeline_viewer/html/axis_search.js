@@ -1,4 +1,4 @@
-// Events whose name, or whose tensor's name, holds a text.
+// Searches events by their name or the name of their tensor.
 
 class Search {
   constructor() {
@@ -42,8 +42,8 @@ class Search {
     return at < hits.length && hits[at] < end;
   }
 
-  // The hit after the current one (or before, if `direction` is -1), by time
-  // and then by row; without a current one, the first from `time` on.
+  // Moves to the hit after the current one (before it if `direction` is -1), by
+  // time and then by row. Without a current hit, to the first from `time` on.
   step(direction, time) {
     if (!this.active || this.count === 0) return null;
     const from = this.current === null ? null : this.key(this.current);
@@ -58,7 +58,7 @@ class Search {
         compareKeys(this.key(hit), this.key(best)) < 0) best = hit;
     }
     if (best === null) {
-      // Round the end.
+      // Continue at the other end.
       this.current = null;
       return this.step(direction, direction > 0 ? -Infinity : Infinity);
     }
@@ -85,7 +85,7 @@ class Search {
     return at < hits.length ? hits[at] : -1;
   }
 
-  // How many of `row`'s hits come before `key`.
+  // The number of hits of `row` before `key`.
   countBefore(row, hits, key) {
     let low = 0;
     let high = hits.length;
@@ -98,7 +98,7 @@ class Search {
     return low;
   }
 
-  // The current hit's place among all, from 1; 0 without one.
+  // The place of the current hit among all, from 1; 0 if there is none.
   place() {
     if (this.current === null) return 0;
     const key = this.key(this.current);

@@ -1,9 +1,9 @@
-// Reads what timeline_viewer put into the page (page_facts.h). Times are
-// nanoseconds since the trace's first event.
+// Reads the data that timeline_viewer put into the page (page_facts.h). Times
+// are nanoseconds since the trace's first event.
 
 const NODE_CHILDREN = 16;
 
-// The JSON in the element `id`, whose text is then let go.
+// Returns the JSON in the element `id` and removes the element.
 function takeJson(id) {
   const element = document.getElementById(id);
   const value = JSON.parse(element.textContent);
@@ -11,14 +11,14 @@ function takeJson(id) {
   return value;
 }
 
-// Slices of one lane at one depth: slices.start, .duration and .name, and what
-// they say: said.batch, ... (-1: not said), and levels of detail.
+// Slices of one track at one depth: slices.start, .duration and .name, their
+// details said.batch, ... (-1: missing), and levels of detail.
 class Row {
   constructor(index, [pid, tid, depth, count, lane], data) {
     Object.assign(this, {index, pid, tid, depth, count, lane}, data);
   }
 
-  // What slice `i` says: {batch, bytes, ...}; text as a string.
+  // The details of slice `i`: {batch, bytes, ...}; text is a string.
   details(i) {
     const told = {};
     for (const [field, values] of Object.entries(this.said)) {
@@ -28,7 +28,7 @@ class Row {
     return told;
   }
 
-  // Of slice `i` alone; -1: not said.
+  // One detail of slice `i`; -1: missing.
   saidOf(field, i) {
     return field in this.said ? this.said[field][i] : -1;
   }
@@ -37,13 +37,14 @@ class Row {
     return this.slices.start[i] + this.slices.duration[i];
   }
 
-  // The first slice that starts at `time` or later; count if none does.
+  // The index of the first slice that starts at `time` or later; count if there
+  // is none.
   firstFrom(time) {
     return lowerBound(this.slices.start, time);
   }
 }
 
-// The first index of the sorted `values` whose value is `at` or more.
+// The first index of the sorted `values` with a value of `at` or more.
 function lowerBound(values, at) {
   let low = 0;
   let high = values.length;
@@ -55,7 +56,7 @@ function lowerBound(values, at) {
   return low;
 }
 
-// A rank's step out of a row of facts.step.steps.
+// Converts a row of facts.step.steps to an object.
 function stepOf(row) {
   const parts = row.slice(3, 3 + facts.step.parts.length);
   return {

@@ -1,4 +1,4 @@
-// The fourth view: where the time of all events went, by name.
+// The fourth view: the time of all events, by name.
 
 // `show` = {nameOnAxis(name)}.
 function buildEvents(show) {
@@ -6,11 +6,11 @@ function buildEvents(show) {
   const table = new EventTable(show);
   view.append(make("div", {class: "card"},
     make("h2", {}, "Events by name"),
-    make("p", {class: "quiet"}, "Covered: at least one event of the name " +
-      "went on, on whichever rank. Tensors are in flight side by side, so " +
-      "that wall times add up to far more than has passed; self time is wall " +
-      "time less that of the events inside. Click a name to find its events " +
-      "on the time axis, a heading to sort."),
+    make("p", {class: "quiet"}, "Covered: time in which at least one event of " +
+      "the name was active on any rank. Wall duration: sum of the durations; " +
+      "many tensors are in flight at once, so it can be far longer than the " +
+      "run. Self time: wall duration without nested events. Click a name to " +
+      "find its events on the time axis, and a heading to sort."),
     table.element));
 }
 

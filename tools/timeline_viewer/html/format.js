@@ -1,6 +1,7 @@
 // Texts, colours and elements.
 
-// An element; `content` may be texts, which never become markup, and elements.
+// Makes an element. `content` may be elements and texts; texts never become
+// markup.
 function make(tag, attributes, ...content) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -21,7 +22,7 @@ function formatCount(value) {
   return Math.round(value).toLocaleString("en-US");
 }
 
-// Such as "12.3 ms", with three or four significant digits.
+// A time such as "12.34 ms", with four significant digits.
 function formatTime(ns) {
   const size = Math.abs(ns);
   if (size >= 1e9) return `${significant(ns / 1e9)} s`;
@@ -35,7 +36,7 @@ function significant(value) {
   return value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : 3);
 }
 
-// A time on the axis, with as many digits as tell `step` ns apart.
+// A time on the axis, with enough digits to distinguish `step` ns.
 function formatMoment(ns, step) {
   const [unit, name] = step >= 1e8 ? [1e9, "s"] : step >= 1e5 ? [1e6, "ms"] :
     step >= 100 ? [1e3, "\u00b5s"] : [1, "ns"];
@@ -59,32 +60,33 @@ function formatShare(share, digits = 1) {
   return `${(share * 100).toFixed(digits)}\u202f%`;
 }
 
-// Colours that the colour-blind tell apart: Okabe and Ito's.
+// Colours that colour-blind people can distinguish (Okabe and Ito).
 const PALETTE = {
   blue: "#0072b2", sky: "#56b4e9", green: "#009e73", orange: "#e69f00",
   vermillion: "#d55e00", purple: "#cc79a7", grey: "#8c8c8c",
 };
 
-// Of the parts of a step, in timeline::StepPart's order, with what they mean.
+// Colours and meanings of the parts of a step, in timeline::StepPart's order.
 const PARTS = [
-  {colour: PALETTE.blue, means: "all that is none of the below"},
-  {colour: PALETTE.orange, means: "loading the next batch"},
+  {colour: PALETTE.blue, means: "everything that is in no other part"},
+  {colour: PALETTE.orange, means: "loading a mini-batch"},
   {colour: PALETTE.grey, means: "other work than training"},
   {colour: PALETTE.vermillion,
-    means: "exposed: a rank's gradient is missing"},
+    means: "exposed: some rank has not submitted its gradient"},
   {colour: PALETTE.purple,
-    means: "exposed: the batch has not begun"},
-  {colour: PALETTE.sky, means: "exposed: it is being reduced"},
-  {colour: PALETTE.green, means: "exposed: to and from the fusion buffer"},
+    means: "exposed: the bucket has not started"},
+  {colour: PALETTE.sky, means: "exposed: gradients are being reduced"},
+  {colour: PALETTE.green,
+    means: "exposed: copies to and from the fusion buffer"},
 ];
 
-// What kinds of events there are on the axis: the first that fits.
+// The kinds of events on the axis. An event has the first kind that fits.
 const KINDS = [
   {label: "waiting", colour: PALETTE.vermillion,
     fits: /^(WAIT_FOR_RANKS|WAIT_FOR_GRADIENTS|WAIT)$/},
   {label: "negotiation", colour: PALETTE.purple, fits: /^NEGOTIATE_/},
   {label: "copies", colour: PALETTE.green, fits: /^MEMCPY_/},
-  {label: "whole batch", colour: "#5d7b93", fits: /_BATCH$/,
+  {label: "whole bucket", colour: "#5d7b93", fits: /_BATCH$/,
     but: /^LOAD_BATCH$/},
   {label: "input", colour: PALETTE.orange,
     fits: /^(LOAD_BATCH$|enumerate\(DataLoader)/},
@@ -96,7 +98,7 @@ const KINDS = [
     fits: /(ALLREDUCE|BROADCAST|ALLGATHER|ALLTOALL|REDUCESCATTER|BARRIER|^gloo:|^mpi:|^nccl:|^ccl:)/},
 ];
 
-// Of all other events, by their names: Tol's muted ones.
+// Colours of all other events, by their names (Tol's muted palette).
 const OTHER_COLOURS = ["#44aa99", "#999933", "#aa4499", "#6699cc", "#882255",
   "#ddaa33", "#117733", "#cc6677", "#4477aa", "#88ccee"];
 
@@ -115,7 +117,7 @@ function colourOfName(name) {
   return OTHER_COLOURS[hash % OTHER_COLOURS.length];
 }
 
-// Black or white, whichever reads better on `colour` (WCAG's contrast).
+// Black or white: the colour with more contrast on `colour` (WCAG).
 function inkOn(colour) {
   const channel = (at) => {
     const value = parseInt(colour.slice(at, at + 2), 16) / 255;
@@ -129,7 +131,7 @@ function inkOn(colour) {
 const nameColours = facts.names.map(colourOfName);
 const nameInks = nameColours.map(inkOn);
 
-// A colour's sample for legends.
+// A sample of a colour, for legends.
 function swatch(colour) {
   return make("span", {class: "swatch", style: `background:${colour}`});
 }

@@ -1,6 +1,6 @@
-// The first view: the run, what a step is made of, and the findings.
+// The first view: the run, the parts of a step, and the findings.
 
-// `show` = {findingOnAxis(index)}: what a click leads to.
+// `show` = {findingOnAxis(index)}: called by a click.
 function buildOverview(show) {
   const view = byId("overview");
   view.append(runTiles());
@@ -20,7 +20,7 @@ function runTiles() {
   const list = make("div", {class: "tiles"});
   if (run.ranks > 0) {
     list.append(tile("Ranks", formatCount(run.ranks),
-      run.ranks < run.size ? `of ${run.size}: the others are missing` :
+      run.ranks < run.size ? `of ${run.size}; the others are missing` :
         `on ${run.hosts.length} ${run.hosts.length === 1 ? "host" : "hosts"}: ` +
         shortList(run.hosts, 3)));
   } else {
@@ -43,11 +43,12 @@ function runTiles() {
     run.dropped > 0 ? `${formatCount(run.dropped)} more were dropped` :
       "none was dropped"));
   list.append(tile("Trace", baseName(run.path),
-    run.files.length > 1 ? `${run.files.length} parts, not merged` : ""));
+    run.files.length > 1 ?
+      `${run.files.length} per-rank files, not merged` : ""));
   return list;
 }
 
-// Which cores ranks may use: [["0-3", ["0", "2"]], ...].
+// The cores that ranks may use: [["0-3", ["0", "2"]], ...].
 function coresOfRanks() {
   const known = facts.processes.filter(
     (process) => process.is_rank && process.facts.cpu_list);
@@ -77,13 +78,13 @@ function warningsCard() {
     make("ul", {}, ...facts.run.warnings.map((text) => make("li", {}, text))));
 }
 
-// Sums of parts over `list`.
+// The sums of the parts over the steps in `list`.
 function sumParts(list) {
   return facts.step.parts.map(
     (_, i) => list.reduce((sum, step) => sum + step.parts[i], 0));
 }
 
-// A bar as long as 100 %, its segments labelled where there is room.
+// A bar of 100 % whose segments have labels if they are wide enough.
 function partsBar(label, list) {
   const sums = sumParts(list);
   const total = sums.reduce((sum, part) => sum + part, 0) || 1;
@@ -97,7 +98,7 @@ function partsBar(label, list) {
     const colour = PARTS[i].colour;
     bar.append(make("span", {
       style: `width:${share * 100}%;background:${colour};color:${inkOn(colour)}`,
-      title: `${texts[i]}, ${formatTime(part / list.length)} a step`,
+      title: `${texts[i]}, ${formatTime(part / list.length)} per step`,
     }, share >= 0.06 ? `${Math.round(share * 100)}` : ""));
   });
   return make("div", {class: "bar-row"}, make("span", {class: "bar-label"}, label),
@@ -107,26 +108,26 @@ function partsBar(label, list) {
 function partsCard() {
   const card = make("div", {class: "card", id: "parts"});
   if (!facts.step.known) {
-    card.append(make("h2", {}, "Steps are not known"), make("p", {},
-      "This trace does not tell its training steps, so it is not known what a " +
-      "step is made of, nor which rank the others wait for. Record one with " +
+    card.append(make("h2", {}, "No training steps"), make("p", {},
+      "This trace has no training steps. So the parts of a step, and the rank " +
+      "for which the others wait, are unknown. Record a trace with " +
       "hvdlite::DistributedOptimizer and HVDLITE_TIMELINE. The time axis and " +
-      "the table of events show what there is."));
+      "the table of events show all recorded events."));
     return card;
   }
   const mean = meanOf(steadySteps, (step) => step.duration);
   card.append(make("h2", {}, `A step takes ${formatTime(mean)}`));
   if (!facts.step.knows_waits) {
-    card.append(make("p", {}, "The trace does not tell when the application " +
+    card.append(make("p", {}, "The trace does not show when the application " +
       "waited for gradients: " + (facts.step.from_profiler ?
-        "data plane is the time in which a collective goes on and no operator." :
-        "exposed communication is not known, and its time counts as computing.")));
+        "data plane is the time in which a collective and no operator runs." :
+        "exposed communication is unknown, and its time counts as computing.")));
   }
   const left = steps.length - steadySteps.length;
   card.append(make("p", {class: "quiet"}, `Mean of ${
     formatCount(new Set(steadySteps.map((step) => step.number)).size)} steps` +
-    `${left > 0 ? "; the first, which pays for the start, is left out" : ""}. ` +
-    "Numbers are percent."));
+    `${left > 0 ? "; the first is left out, as it includes the start" : ""}. ` +
+    "The numbers are percent."));
   const ranks = [...new Set(steadySteps.map((step) => step.rank))];
   const bars = make("div", {class: "bars", tabindex: "0", "aria-label": "Bars"});
   bars.append(partsBar("all", steadySteps));
@@ -168,12 +169,12 @@ function partsLegend() {
 function findingsCard(show) {
   const card = make("div", {class: "card", id: "findings"},
     make("h2", {}, facts.findings.length === 0 ? "No findings" :
-      `What costs the most time`));
+      `What costs most time`));
   if (facts.findings.length === 0) {
     card.append(make("p", {}, facts.step.known && facts.step.knows_waits ?
-      "No cause costs more than 3 % of a step; waiting for ranks, as steps " +
-      "are never equally long, is told from 8 % on." :
-      "The trace tells too little for any."));
+      "No cause costs more than 3 % of a step. Waiting for ranks is reported " +
+      "from 8 % on, because steps always differ a little." :
+      "The trace records too little for findings."));
   }
   facts.findings.forEach((finding, i) => {
     card.append(make("article", {class: "finding"},
@@ -190,7 +191,7 @@ function findingsCard(show) {
   });
   if (facts.findings.length > 1) {
     card.append(make("p", {class: "quiet small"},
-      "Shares do not add up: two findings may cost the same moment."));
+      "Shares do not add up: two findings can cost the same moment."));
   }
   return card;
 }

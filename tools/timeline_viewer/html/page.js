@@ -1,19 +1,19 @@
-// Puts the views together.
+// Builds the page from its views.
 //
-// window.hvdlite tells programs, such as the page's test, what is shown; its
-// times are ns since the trace's first event:
-//   readyMs        from the navigation's start until the page could be used
+// window.hvdlite is the state of the page for programs such as its test. Times
+// are ns since the trace's first event:
+//   readyMs        from the navigation's start until the page is usable
 //   view, theme    "overview", "stragglers", "axis" or "events"; "light", "dark"
 //   events, rows   of the trace
 //   window         {start, end} of the time axis
 //   painted        rectangles of the axis's last frame; frames, frameMs
-//   search         {text, count, place}: hits, and at which of them one is
+//   search         {text, count, place}: number of hits, and the current one
 //   selected       {name, start, duration, pid, lane} of the event, or null
-//   mark           {start, end, pid, text} that a link led to, or null
+//   mark           {start, end, pid, text} of the last link, or null
 //   groups         [{label, open, tensorsOpen}]
-//   rowBox(i)      of row i where it is open: {x, y, height} of its left end on
-//                  the page, and names of events on it; else null
-//   errors         messages of errors that nothing caught
+//   rowBox(i)      if row i is open: {x, y, height} of its left end on the page,
+//                  and the names of its events; else null
+//   errors         messages of uncaught errors
 
 const VIEWS = ["overview", "stragglers", "axis", "events"];
 
@@ -32,7 +32,7 @@ class Page {
     this.input = new AxisInput(this.axis);
     buildHelp();
     this.listen();
-    // Without steps there is little but the axis to look at.
+    // Without steps, the overview shows little.
     this.open(facts.step.known ? "overview" : "axis");
   }
 
@@ -115,13 +115,13 @@ class Page {
     return true;
   }
 
-  // What the user chose last, else what the system prefers.
+  // The last choice of the user, otherwise the preference of the system.
   storedTheme() {
     let stored = null;
     try {
       stored = localStorage.getItem("hvdlite-theme");
     } catch {
-      // Some browsers keep nothing for local files.
+      // Some browsers do not store anything for local files.
     }
     if (stored === "dark" || stored === "light") return stored;
     return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -180,20 +180,21 @@ class Page {
 function buildHelp() {
   const keys = [["1 2 3 4", "the views"], ["wheel, W S, + \u2212", "zoom"],
     ["drag, A D, \u2190 \u2192, Shift and wheel", "move in time"],
-    ["\u2191 \u2193, Page Up, Page Down", "move through the lanes"],
-    ["Home", "show the whole trace"], ["[ ]", "the step before, after"],
-    ["/", "search; Enter and Shift Enter step through the hits"],
-    ["n p", "the next hit, the one before"],
-    ["click", "what is known of an event; its batch stands out on all ranks"],
+    ["\u2191 \u2193, Page Up, Page Down", "move through the tracks"],
+    ["Home", "show the whole trace"], ["[ ]", "the previous, the next step"],
+    ["/", "search; Enter and Shift Enter go through the hits"],
+    ["n p", "the next hit, the previous hit"],
+    ["click", "details of an event; highlights its bucket on all ranks"],
     ["double click, F", "zoom to the event"],
     ["Esc", "remove selection and mark"], ["?", "this help"]];
   const kinds = make("div", {class: "help-kinds"}, ...KINDS.map((kind) =>
     make("span", {}, swatch(kind.colour), kind.label)));
   byId("help").append(make("h2", {id: "help-title"}, "Keys and colours"),
     listFacts(keys), kinds,
-    make("p", {class: "quiet"}, "Other events have colours by their names. " +
-      "Seen from afar, events that lie close together are drawn as one: in the " +
-      "colour of what takes most of the time, paler where less is going on."),
+    make("p", {class: "quiet"}, "The names of other events decide their " +
+      "colours. Events that are close together are drawn as one, in the " +
+      "colour of the event that takes most time. A paler colour means that " +
+      "less of the time is used."),
     make("form", {method: "dialog"}, make("button", {autofocus: true}, "Close")));
 }
 

@@ -1,14 +1,15 @@
-// The second view: who is late in which step, and what hides behind computing.
+// The second view: how late each rank was in each step, and which communication
+// is hidden behind computing.
 
 // `show` = {stepOnAxis(rank, number)}.
 function buildStragglers(show) {
   const view = byId("stragglers");
   if (!facts.step.known || !facts.step.knows_waits) {
     view.append(make("div", {class: "card"},
-      make("h2", {}, `${facts.step.known ? "Waits" : "Steps"} are not known`),
-      make("p", {}, "Without training steps and waits for gradients in the " +
-        "trace there is no telling which rank was late in which step, nor " +
-        "what hid behind computing.")));
+      make("h2", {}, facts.step.known ? "No waits" : "No training steps"),
+      make("p", {}, "The trace does not record training steps and waits for " +
+        "gradients. So it is unknown which rank was late in which step, and " +
+        "which communication was hidden behind computing.")));
     return null;
   }
   const map = new HeatMap(steadySteps, show);
@@ -16,8 +17,8 @@ function buildStragglers(show) {
   return map;
 }
 
-// Lateness of ranks (rows) in steps (columns; several share one where there
-// are more steps than room).
+// Lateness of ranks (rows) in steps (columns). Several steps share a column if
+// there is not enough room.
 class HeatMap {
   constructor(list, show) {
     this.show = show;
@@ -33,14 +34,14 @@ class HeatMap {
     }
     this.chosen = {row: 0, column: 0};
     this.canvas = make("canvas", {tabindex: "0", role: "img",
-      "aria-label": "Lateness by rank and step. Arrow keys choose a cell, " +
+      "aria-label": "Lateness by rank and step. Arrow keys select a cell, " +
         "Enter shows it on the time axis."});
     this.status = make("p", {role: "status", class: "quiet"},
-      "Point at a cell, or choose one with the arrow keys.");
+      "Point at a cell, or select one with the arrow keys.");
     this.card = make("div", {class: "card", id: "heat-map"},
-      make("h2", {}, "Who was late"),
+      make("h2", {}, "Lateness of ranks"),
       make("p", {class: "quiet"}, "How long the others waited for a rank in a " +
-        "step, as a share of the step. Click a cell to see the step on the " +
+        "step, as a part of the step. Click a cell to see the step on the " +
         "time axis."),
       heatLegend(), make("div", {class: "heat-frame"}, this.canvas),
       this.status);
@@ -54,7 +55,7 @@ class HeatMap {
     this.canvas.addEventListener("blur", () => this.draw());
   }
 
-  // How many columns are shown, and of what width.
+  // Computes the number of columns and the size of a cell.
   layout() {
     const room = Math.max(100, this.card.clientWidth - 130);
     this.left = 64;
@@ -63,14 +64,14 @@ class HeatMap {
     this.cellHeight = this.ranks.length > 32 ? 12 : 22;
   }
 
-  // The steps that a column stands for: [first, end) in numbers.
+  // The steps of a column: [first, end) in this.numbers.
   stepsOf(column) {
     const count = this.numbers.length;
     return [Math.floor(count * column / this.columns),
       Math.floor(count * (column + 1) / this.columns)];
   }
 
-  // The latest of a column's steps: its number and lateness.
+  // The step of a column with the largest lateness: its number and lateness.
   latest(row, column) {
     const [first, end] = this.stepsOf(column);
     let at = first;
@@ -149,7 +150,7 @@ class HeatMap {
     const {number, lateness} = this.latest(this.chosen.row, this.chosen.column);
     const [first, end] = this.stepsOf(this.chosen.column);
     this.status.textContent = `Rank ${this.ranks[this.chosen.row]}, step ` +
-      `${number}: ${formatShare(lateness)} of the step late` +
+      `${number}: late by ${formatShare(lateness)} of the step` +
       (end - first > 1 ? ` (the latest of ${end - first} steps)` : "");
     this.draw();
   }
@@ -172,7 +173,8 @@ class HeatMap {
   }
 }
 
-// From pale to dark (ColorBrewer's Oranges); 45 % of a step or more is darkest.
+// From pale to dark (ColorBrewer's Oranges). The darkest is 45 % of a step or
+// more.
 const HEAT = ["#f4f1ec", "#fdd9b4", "#fdae6b", "#f98c3f", "#e6600d", "#b83d00",
   "#7a2404"];
 
@@ -189,7 +191,7 @@ function heatLegend() {
   return legend;
 }
 
-// Of the typical step: each rank's application above its batches.
+// The typical step: for each rank, the application above the buckets.
 function overlapCard() {
   const detail = facts.step.typical;
   const start = Math.min(...detail.ranks.map((rank) => rank.start));
@@ -218,7 +220,7 @@ function overlapCard() {
         strip.append(block(begin, stop,
           exposed ? `background:${PALETTE.sky};top:50%` :
             `background:${PALETTE.green};top:50%`,
-          `batch ${number}, ${formatBytes(bytes)} in ${tensors} tensors, ` +
+          `bucket ${number}, ${formatBytes(bytes)} in ${tensors} tensors, ` +
           `${formatTime(to - from)}: ${exposed ? "exposed" :
             "hidden behind computing"}`));
       });
@@ -233,19 +235,19 @@ function overlapCard() {
         make("br"), `exposed ${formatTime(exposed)}`)));
   }
   return make("div", {class: "card", id: "overlap"},
-    make("h2", {}, `What hides behind computing: step ${detail.number}`),
-    make("p", {class: "quiet"}, "A step of median length. Above, what the " +
-      "application did; below, batches of gradients being reduced. Exposed is " +
-      "all that the application waited for, batches or not."),
+    make("h2", {}, `Overlap with computing: step ${detail.number}`),
+    make("p", {class: "quiet"}, "A step of median length. Above: the " +
+      "application. Below: the buckets of gradients that are reduced. Exposed " +
+      "is all waiting of the application, with or without a bucket."),
     make("p", {class: "legend-line small"},
       swatch(PALETTE.blue), "above: computing ",
       swatch(PALETTE.orange), "input ",
       swatch(PALETTE.vermillion), "waiting for gradients ",
-      swatch(PALETTE.green), "below: batch, hidden ",
-      swatch(PALETTE.sky), "batch, exposed"), strips);
+      swatch(PALETTE.green), "below: bucket, hidden ",
+      swatch(PALETTE.sky), "bucket, exposed"), strips);
 }
 
-// [from, to) cut where the application began and ceased to wait:
+// Cuts [from, to) where the application started or stopped to wait, into
 // [from, to, whether it waited].
 function batchPieces(from, to, waits) {
   const cuts = [from, to];
