@@ -154,12 +154,14 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
   }
   const at::Tensor complex = at::ones({2}, at::kComplexFloat);
   for (const auto& [op, part] :
-       {std::pair(ReduceOp::Min, "complex64 tensors have no min"),
-        std::pair(ReduceOp::Max, "complex64 tensors have no max"),
-        std::pair(ReduceOp::Product, "complex64 tensors have no product"),
-        std::pair(ReduceOp::Adasum,
-                  "Adasum is for floating-point tensors, but the dtype is "
-                  "complex64")}) {
+       {std::pair(ReduceOp::Min, "complex64 tensors do not support min"),
+        std::pair(ReduceOp::Max, "complex64 tensors do not support max"),
+        std::pair(ReduceOp::Product,
+                  "complex64 tensors do not support product"),
+        std::pair(
+            ReduceOp::Adasum,
+            "Adasum supports floating-point tensors only, but the dtype is "
+            "complex64")}) {
     ExpectSameError([&, op = op] { allreduce(complex, With(op)); }, part);
     ExpectSameError(
         [&, op = op] {
@@ -281,7 +283,7 @@ TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
        "not a sparse COO tensor"},
       {[&] { sparse_allreduce(last_ranks(at::Tensor())); }, "undefined"},
       {[&] { sparse_allreduce(coo, With(ReduceOp::Max)); },
-       "sparse tensors have no Max"},
+       "sparse tensors do not support Max"},
       {[&] { sparse_allreduce(last_ranks(half)); }, "dtype ComplexHalf"},
   });
   for (const at::ScalarType type :
@@ -290,7 +292,7 @@ TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
     const at::Tensor wide = at::_sparse_coo_tensor_unsafe(
         at::zeros({1, 1}, at::kLong), Values(rank(), {1}, type), {4});
     ExpectSameError([&] { sparse_allreduce(wide); },
-                    "does not add sparse tensors of uint");
+                    "cannot add sparse tensors of uint");
   }
   if (size() == 1) return;
   const at::Tensor ragged = last_ranks(at::ones({5}).to_sparse());

@@ -68,7 +68,8 @@ TEST_P(ComplexGradientsTest, AdasumAndTheLikeAreRefused) {
       [&] {
         DistributeSgd({{"weight", weight}}, options().op(ReduceOp::Adasum));
       },
-      "parameter 'weight': Adasum is for floating-point tensors, but the dtype "
+      "parameter 'weight': Adasum supports floating-point tensors only, but "
+      "the dtype "
       "is complex128");
 }
 
