@@ -35,11 +35,11 @@ void Train(Net& net, DistributedOptimizer& optimizer, int first, int last) {
   }
 }
 
-// "rank 1 has another 'linear.weight' than rank 0", for the last rank.
+// "rank 1 has a different 'linear.weight' than rank 0", for the last rank.
 std::string LastHasAnother(const std::string& tensor) {
   const std::string others =
       size() == 2 ? "rank 0" : "ranks 0-" + std::to_string(size() - 2);
-  return "rank " + std::to_string(size() - 1) + " has another '" + tensor +
+  return "rank " + std::to_string(size() - 1) + " has a different '" + tensor +
          "' than " + others;
 }
 
@@ -105,7 +105,7 @@ TEST_F(ReplicaCheckTest, AnotherLearningRateOnOneRankIsFoundInTheSecondStep) {
   Train(net, optimizer, 0, 1);
   Backward(net, 1);
   ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("convolution.weight"),
-               "before the update of step 2, and did not before step 1",
+               "before the update of step 2, but not before step 1",
                "another learning rate");
 }
 
@@ -131,7 +131,7 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
   EXPECT_THAT(text, AllOf(HasSubstr("inner().step() instead of step()"),
                           HasSubstr("replicas of the model differ")));
   EXPECT_EQ(text, broadcast_object(text, 0));
-  EXPECT_THAT(log, HasSubstr("reduced gradients were never consumed"));
+  EXPECT_THAT(log, HasSubstr("reduced gradients were never used"));
 }
 
 TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
@@ -170,7 +170,7 @@ TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
          optimizer.step();
          optimizer.zero_grad();
        },
-       {LastHasAnother("convolution.weight"), "a rank that skipped a step"}},
+       {LastHasAnother("convolution.weight"), "a skipped step"}},
   };
   for (const auto& [name, run, parts] : mistakes) {
     SCOPED_TRACE(name);
@@ -204,7 +204,7 @@ TEST_F(ReplicaCheckTest, PartsOfComplexParametersAreComparedButForWhichNan) {
   // Beside a part that is NaN on all ranks.
   if (IsLast()) parts[0][1] = 1e-9;
   ExpectDiffer([&] { train(9); }, LastHasAnother("weight"),
-               "did not before step", "");
+               "but not before step", "");
 }
 
 TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
@@ -292,7 +292,7 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
       Loss(net, Shard(WholeBatch(0, 2), set.rank())).backward();
     };
     const std::string sides = "rank " + std::to_string(size() - 1) +
-                              " has another 'linear.bias' than rank 0";
+                              " has a different 'linear.bias' than rank 0";
     backward();
     if (IsStrict()) {
       ExpectDiffer([&] { optimizer.step(); }, sides,
