@@ -28,7 +28,6 @@ constexpr uint32_t kPeriod = 100;
 constexpr size_t kNumParts = 16;
 // Tensors up to this size are always compared as a whole.
 constexpr size_t kWholeBytes = 4096;
-constexpr size_t kWholeBytes = 4096;
 
 // Spreads every bit of `value` over all of them.
 uint64_t Mix(uint64_t value) {

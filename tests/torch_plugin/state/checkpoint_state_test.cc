@@ -232,7 +232,7 @@ TEST_F(CheckpointStateTest, AnotherModelIsRefusedWithTheTensorsName) {
                   Linear(torch::nn::LinearOptions(4, 1).bias(false))),
        "it has no tensor '2.bias', which this model has (Float [1])"},
       {Sequential(Linear(3, 4), BatchNorm1d(4), Linear(4, 1), Linear(1, 1)),
-       "it has a tensor '3.bias' (Float [1]), which this model has not"},
+       "it has a tensor '3.bias' (Float [1]), which this model does not have"},
       {Sequential(
            Linear(3, 4),
            BatchNorm1d(

@@ -33,7 +33,7 @@ class ElasticInPlaceTest(unittest.TestCase):
                 result = self.run_ranks("", "4", rank)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn("going on in place with 2 of 3 ranks", result.stderr)
-                self.assertRegex(result.stderr, "going on from commit [45], made by 3 ranks")
+                self.assertRegex(result.stderr, "continuing from commit [45], made by 3 ranks")
                 self.assertIn("done without 1 of 3 ranks", result.stderr)
                 self.assertIn("samples counted 3 to 3 times\n", result.stdout)
                 weights.add(re.search(r"^weights (.*)$", result.stdout, re.MULTILINE).group(1))

@@ -37,16 +37,16 @@ class ElasticRestartTest(unittest.TestCase):
         self.assertNotIn("samples counted", result.stdout)
         result = self.start(2, deadly_step=15)
         self.assertNotEqual(result.returncode, 0)
-        self.assertRegex(result.stderr, "going on from commit 3, made by 3 ranks")
+        self.assertRegex(result.stderr, "continuing from commit 3, made by 3 ranks")
         result = self.start(4)
-        self.assertRegex(result.stderr, "going on from commit 17, made by 2 ranks")
+        self.assertRegex(result.stderr, "continuing from commit 17, made by 2 ranks")
         self.assert_ends(result)
 
     def test_killed_job_ends_with_the_bits_of_one_that_was_not(self):
         undisturbed = self.assert_ends(self.start(2, file=self.file + ".undisturbed"))
         self.assertNotEqual(self.start(2, deadly_step=9).returncode, 0)
         result = self.start(2)
-        self.assertRegex(result.stderr, "going on from commit 8, made by 2 ranks")
+        self.assertRegex(result.stderr, "continuing from commit 8, made by 2 ranks")
         self.assertEqual(self.assert_ends(result), undisturbed)
 
 

@@ -276,7 +276,7 @@ TEST_F(ElasticTest, LaunchersStoreOutlivesTheRanksAndTheFile) {
   ::testing::internal::CaptureStderr();
   lost.restore();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr(rank() == 0 ? "taking the checkpoint" : ""));
+              HasSubstr(rank() == 0 ? "using the checkpoint" : ""));
   EXPECT_EQ(step, 2);
 }
 
@@ -371,7 +371,7 @@ TEST_F(ElasticTest, DamagedFileFallsBackOrIsNamed) {
     state.restore();
     EXPECT_EQ(step, 1);
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-                HasSubstr(rank() == 0 ? "taking the one before" : ""));
+                HasSubstr(rank() == 0 ? "using the previous one" : ""));
   }
   Damage(path_ + ".previous");
   State state(options_);
@@ -388,7 +388,7 @@ TEST_F(ElasticTest, FilesOfSaveCheckpointNeedAReader) {
   State strict(options_);
   strict.value("progress", progress);
   EXPECT_THAT(ErrorText([&] { strict.restore(); }),
-              HasSubstr("it is not of an elastic::State"));
+              HasSubstr("it was not written by elastic::State"));
   State state(StateOptions(options_).read_other(
       [&](torch::serialize::InputArchive& archive) {
         c10::IValue saved;
@@ -456,7 +456,7 @@ TEST_F(ElasticTest, RunReturnsTheExitCodeOfTheProcess) {
   EXPECT_EQ(run_to(10, 0), 0);
   EXPECT_EQ(step, 10);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr(rank() == 0 ? "going on from commit 4" : ""));
+              HasSubstr(rank() == 0 ? "continuing from commit 4" : ""));
 }
 
 // The last one: it ends the world.

@@ -69,9 +69,9 @@ TEST(RunReportTest, WhatCannotBeIsRefusedOnEveryRank) {
   EXPECT_THAT(error_of({}), HasSubstr("items_per_second must be above 0"));
   EXPECT_THAT(error_of({.items_per_second = NAN}), HasSubstr("is nan"));
   EXPECT_THAT(error_of({.items_per_second = 1, .intervals = {2, -1}}),
-              HasSubstr("by intervals 2, -1"));
+              HasSubstr("in intervals: 2, -1"));
   EXPECT_THAT(error_of({.items_per_second = 1, .items = "a\"b"}),
-              HasSubstr("items 'a\"b' must be of letters"));
+              HasSubstr("items 'a\"b' must consist of letters"));
   EXPECT_THAT(error_of({.items_per_second = 1, .threads_per_rank = -1}),
               HasSubstr("threads_per_rank is negative"));
   EXPECT_FALSE(std::filesystem::exists(folder / "r.json"));

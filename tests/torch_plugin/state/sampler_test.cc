@@ -166,11 +166,11 @@ TEST(SamplerTest, WhatCannotBeDealtIsAnErrorThatSaysWhy) {
               HasSubstr("batch_size 0"));
   DistributedSampler sampler(3, 1, 1);
   EXPECT_THAT(ErrorText([&] { sampler.resume(0, 4); }),
-              HasSubstr("4 of 3 samples"));
+              HasSubstr("after 4 samples; the data set has 3"));
   EXPECT_THAT(ErrorText([&] { sampler.set_epoch(-1); }),
-              HasSubstr("no epoch -1"));
+              HasSubstr("cannot continue epoch -1"));
   EXPECT_THAT(ErrorText([&] { sampler.next(2, 2); }),
-              HasSubstr("no rank 2 of 2"));
+              HasSubstr("rank 2 does not exist among 2 ranks"));
   EXPECT_THAT(ErrorText([&] { sampler.next(); }), HasSubstr("init()"));
 }
 
