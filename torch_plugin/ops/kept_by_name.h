@@ -90,8 +90,8 @@ class KeptByName {
   base::Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Key, size_t> index_ ABSL_GUARDED_BY(mutex_);
-  size_t hand_ ABSL_GUARDED_BY(mutex_) =
-      0;  // where the search for a value to drop begins
+  // Where the search for a value to drop begins.
+  size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hvdlite::internal

@@ -74,12 +74,10 @@ class Commits {
   const StateOptions options_;
   const std::string store_;
   std::shared_ptr<const base::StoredCommit> last_;
-  std::shared_ptr<const base::StoredCommit>
-      sent_;  // or found in a store or file
+  std::shared_ptr<const base::StoredCommit> sent_;  // sent or found
   std::string origin_;
   uint64_t number_ = 0;
-  uint64_t to_file_ =
-      0;  // number of the last commit that the file's writer got
+  uint64_t to_file_ = 0;  // number of the last commit given to file_writer_
   int64_t commits_since_save_ = 0;
   Clock::time_point saved_at_ = Clock::now();
   // These are last, since they use the members above.

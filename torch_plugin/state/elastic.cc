@@ -108,8 +108,8 @@ class State::Impl {
   // that one of them, the store or the file has.
   void GoBack() {
     question_.reset();
-    stop_signal_ =
-        0;  // not all ranks may know it; the next exchange finds it again
+    // Some ranks may not know the signal; the next exchange finds it again.
+    stop_signal_ = 0;
     if (rank() == 0) commits_.FindNewer();
     for (DistributedOptimizer* optimizer : distributed_) optimizer->Rejoin();
     const auto agree = [](int64_t value, ReduceOp op, const char* name) {
@@ -183,8 +183,7 @@ class State::Impl {
   const StateOptions options_;
   Commits commits_;
   StateParts parts_;
-  std::vector<DistributedOptimizer*>
-      distributed_;  // those among the optimizers
+  std::vector<DistributedOptimizer*> distributed_;  // some of the optimizers
   int stop_signal_ = 0;
   int restored_ranks_ = 0;
   uint64_t restored_commit_ = 0;
