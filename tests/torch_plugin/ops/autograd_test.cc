@@ -261,7 +261,7 @@ TEST(AutogradTest, OperationsCompose) {
       {Input({2, 2})}, ProcessSet());
 }
 
-TEST(AutogradTest, AnOutputThatHasNoEffectCountsAsZeros) {
+TEST(AutogradTest, OutputWithoutEffectHasZeroGradient) {
   const at::Tensor first = at::ones({2}, at::kDouble).requires_grad_();
   const at::Tensor second = at::ones({3}, at::kDouble).requires_grad_();
   const auto outputs =

@@ -98,7 +98,7 @@ TEST(JoinTest, JoinedRanksAreNeutralInReductionsOfEveryDtypeAndOp) {
   }
 }
 
-TEST(JoinTest, ScalesAndCompressionApplyToThoseThatTakePart) {
+TEST(JoinTest, ScalesAndCompressionApplyToContributingRanks) {
   UnevenSteps([&](int step) {
     const at::Tensor output = allreduce(
         Values(rank(), {3, 4}, at::kFloat, step),
@@ -157,7 +157,7 @@ TEST(JoinTest, SparseTensorsAreReducedWithoutTheJoinedRanks) {
   }
 }
 
-TEST(JoinTest, BroadcastsAndBarriersGoOnWithoutTheJoinedRanks) {
+TEST(JoinTest, BroadcastsAndBarriersWorkWithoutTheJoinedRanks) {
   UnevenSteps([](int) {
     const at::Tensor mine = at::full({2}, rank());
     EXPECT_EQ(broadcast(mine, size() - 1)[1].item<int>(), size() - 1);
@@ -169,7 +169,7 @@ TEST(JoinTest, BroadcastsAndBarriersGoOnWithoutTheJoinedRanks) {
   });
 }
 
-TEST(JoinTest, BackwardGoesOnWithoutTheJoinedRanks) {
+TEST(JoinTest, BackwardWorksWithoutTheJoinedRanks) {
   UnevenSteps([](int step) {
     const at::Tensor input = at::ones({2}, at::kDouble).requires_grad_();
     const at::Tensor rows =
@@ -183,7 +183,7 @@ TEST(JoinTest, BackwardGoesOnWithoutTheJoinedRanks) {
   });
 }
 
-TEST(JoinTest, WhatNeedsAJoinedRankFailsOnTheOthers) {
+TEST(JoinTest, OperationsThatNeedAJoinedRankFailOnTheOthers) {
   if (size() == 1) GTEST_SKIP() << "nobody joins before";
   if (rank() != 0) {
     // Rank 0 takes part in no allreduce, so that it has joined afterwards.
@@ -229,7 +229,7 @@ TEST(JoinTest, AutomaticNamesAgreeAfterwards) {
   }
 }
 
-TEST(JoinTest, SyncBatchNormModulesAreToldApartAnewAfterwards) {
+TEST(JoinTest, SyncBatchNormModulesAreNumberedAgainAfterwards) {
   SyncBatchNorm first(3);
   SyncBatchNorm second(2);
   if (rank() == 0) first->forward(at::rand({4, 3}));
@@ -247,7 +247,7 @@ TEST(JoinTest, SyncBatchNormModulesAreToldApartAnewAfterwards) {
   }
 }
 
-TEST(JoinTest, ProcessSetsGoOnWithoutTheJoinedRanks) {
+TEST(JoinTest, ProcessSetsWorkWithoutTheJoinedRanks) {
   const ProcessSet set = add_process_set(RanksOf(size() > 1 ? 1 : 0));
   UnevenSteps([&](int step) {
     if (!set.included()) return;

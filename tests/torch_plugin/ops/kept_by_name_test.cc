@@ -46,7 +46,7 @@ TEST(KeptByNameTest, NamesThatAreUsedOnceTakeNoMoreThanTheLimit) {
   }
 }
 
-TEST(KeptByNameTest, NamesThatAreAskedForOutliveThoseThatAreUsedOnce) {
+TEST(KeptByNameTest, NamesInUseOutliveNamesThatAreUsedOnce) {
   Kept kept(16);
   kept.Put("often", 0, std::make_unique<Counted>(-1));
   for (int i = 0; i < 1000; ++i) {

@@ -59,7 +59,7 @@ at::Tensor LastRanks(const at::Tensor& bad) {
   return IsLast() ? bad : at::ones({2 * size(), 2});
 }
 
-TEST(LocalErrorTest, AnErrorThatReturnsUnderOneNameFailsEachTime) {
+TEST(LocalErrorTest, RepeatedErrorUnderOneNameFailsEachTime) {
   const at::Tensor bad = LastRanks(at::empty({2, 2}, at::kComplexHalf));
   for (int call = 0; call < 3; ++call) {
     ExpectSameError(
@@ -68,7 +68,7 @@ TEST(LocalErrorTest, AnErrorThatReturnsUnderOneNameFailsEachTime) {
   }
 }
 
-TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
+TEST(LocalErrorTest, UnsupportedTensorErrorNamesTheRank) {
   const at::Tensor meta =
       at::empty({2, 2}, at::TensorOptions().device(at::kMeta));
   const std::pair<at::Tensor, std::string> cases[] = {
@@ -86,7 +86,7 @@ TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
   }
 }
 
-TEST(LocalErrorTest, AGroupNamesTheTensorsPlace) {
+TEST(LocalErrorTest, GroupErrorNamesTheTensorsIndex) {
   const at::Tensor ones = at::ones({1});
   const at::Tensor none = LastRanks(at::Tensor());
   const at::Tensor scalar = LastRanks(at::ones({}));
@@ -128,7 +128,7 @@ TEST(LocalErrorTest, TensorsWithoutDimensionsHaveNoRows) {
                     {[&] { alltoall(scalar); }, "unsqueeze(0)"}});
 }
 
-TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
+TEST(LocalErrorTest, OpsNotSupportedForDtypeOrOperation) {
   const auto scatter = [](const at::Tensor& tensor, ReduceOp op) {
     reducescatter(tensor, ReducescatterOptions().op(op));
   };
@@ -173,7 +173,7 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
   }
 }
 
-TEST(LocalErrorTest, OpsWithoutAGradientRefuseATensorThatRequiresOne) {
+TEST(LocalErrorTest, OpsWithoutAGradientRejectATensorThatRequiresOne) {
   const at::Tensor tensor = at::ones({2}).requires_grad_();
   for (const ReduceOp op :
        {ReduceOp::Min, ReduceOp::Max, ReduceOp::Product, ReduceOp::Adasum}) {
@@ -243,7 +243,7 @@ TEST(LocalErrorTest, SplitsThatDoNotFitTheTensor) {
   }
 }
 
-TEST(LocalErrorTest, TensorsThatOverlapAreNotWrittenInPlace) {
+TEST(LocalErrorTest, OverlappingTensorsAreNotWrittenInPlace) {
   const at::Tensor tensor = at::ones({4});
   const at::Tensor part = tensor.slice(0, 2, 4);
   const at::Tensor matrix = at::ones({3, 3});

@@ -69,7 +69,7 @@ TEST(ObjectTest, BytesOfAllMembersAreGathered) {
 }
 
 // Members leave a file before they enter, and find everybody's afterwards.
-TEST(BarrierTest, NobodyLeavesBeforeEveryMemberHasEntered) {
+TEST(BarrierTest, NoMemberLeavesBeforeAllHaveEntered) {
   constexpr int kRounds = 50;
   ForSeveralSets([](const ProcessSet& set) {
     const std::string prefix = broadcast_object(

@@ -41,7 +41,7 @@ void ExpectNameIsUsedAgainInFlight(Submit submit) {
   ExpectNameIsUsedAgainInFlight(submit, submit);
 }
 
-TEST(NameTest, NameInFlightIsUsedAgainByEveryOperation) {
+TEST(NameTest, EveryOperationCanReuseANameInFlight) {
   if (size() == 1) GTEST_SKIP() << "nothing stays in flight";
   const at::Tensor tensor = at::ones({2 * size(), 3});
   const auto with = [](auto options) { return options.name("twice"); };
@@ -65,7 +65,7 @@ TEST(NameTest, NameInFlightIsUsedAgainByEveryOperation) {
       [&] { return allgather_async(tensor, with(AllgatherOptions())); });
 }
 
-TEST(NameTest, NameInFlightIsUsedAgainInTheOrderOfSubmissions) {
+TEST(NameTest, ReusedNameKeepsTheOrderOfSubmissions) {
   const auto options = With(ReduceOp::Sum).name("again");
   // Nothing is complete before rank 0 has submitted.
   if (rank() == 0 && size() > 1) barrier();
@@ -82,7 +82,7 @@ TEST(NameTest, NameInFlightIsUsedAgainInTheOrderOfSubmissions) {
   }
 }
 
-TEST(NameTest, ReservedNamesAreRefusedAtOnce) {
+TEST(NameTest, ReservedNamesAreRejectedImmediately) {
   EXPECT_THAT(ErrorText([] {
                 allreduce(at::ones({1}),
                           AllreduceOptions().name("a@process_set.1"));
@@ -100,7 +100,7 @@ std::string AutomaticName(const std::string& text) {
 
 // Each takes as many names in turn, however many calls there are; so every name
 // becomes known to all ranks, and travels as an id.
-TEST(NameTest, AutomaticNamesReturn) {
+TEST(NameTest, AutomaticNamesRepeat) {
   constexpr int kNames = 60;
   const at::Tensor none;
   const std::vector<std::function<void()>> operations = {
@@ -128,7 +128,7 @@ TEST(NameTest, AutomaticNamesReturn) {
 }
 
 // Names follow from the order of calls alone.
-TEST(NameTest, RanksThatWaitAtOtherMomentsHaveTheSameAutomaticNames) {
+TEST(NameTest, AutomaticNamesDoNotDependOnWhenRanksWait) {
   constexpr int kCalls = 150;
   std::vector<Work> later;
   for (int i = 0; i < kCalls; ++i) {
@@ -155,7 +155,7 @@ TEST(NameTest, RanksThatWaitAtOtherMomentsHaveTheSameAutomaticNames) {
   }
 }
 
-TEST(NameTest, NamesAreInMessages) {
+TEST(NameTest, MessagesContainNames) {
   EXPECT_THAT(ErrorText([] {
                 allgather(at::Tensor(), AllgatherOptions().name("my_rows"));
               }),

@@ -55,7 +55,7 @@ TEST(SparseAllreduceTest, SumsAndAveragesWhetherSparseOrDenseIsSmaller) {
   });
 }
 
-TEST(SparseAllreduceTest, OfElementsInTwoDimensions) {
+TEST(SparseAllreduceTest, ElementsInTwoSparseDimensions) {
   const auto make = [](int from) {
     return at::sparse_coo_tensor(
         at::tensor({from, 50, from, 60}, at::kLong).view({2, 2}),

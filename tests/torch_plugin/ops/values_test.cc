@@ -352,7 +352,7 @@ void ExpectValues(const Operation& operation, const ProcessSet& set,
   }
 }
 
-TEST(ValuesTest, OfEveryOperationFormDtypeAndProcessSet) {
+TEST(ValuesTest, EveryOperationFormDtypeAndProcessSet) {
   std::vector<at::ScalarType> types(std::begin(kDtypes), std::end(kDtypes));
   for (const at::ScalarType type :
        {internal::kUint16, internal::kUint32, internal::kUint64}) {
@@ -375,7 +375,7 @@ TEST(ValuesTest, OfEveryOperationFormDtypeAndProcessSet) {
   });
 }
 
-TEST(ValuesTest, OfTensorsLargerThanAChunk) {
+TEST(ValuesTest, TensorsLargerThanAChunk) {
   for (Operation& operation : OperationsOf(ProcessSet(), {{ReduceOp::Sum}})) {
     operation.forms.resize(2);
     size_t largest = 0;
@@ -393,7 +393,7 @@ TEST(ValuesTest, OfTensorsLargerThanAChunk) {
   }
 }
 
-TEST(ValuesTest, OfManyInFlightInAnyOrder) {
+TEST(ValuesTest, ManyOperationsInFlightInAnyOrder) {
   constexpr int kCount = 40;
   const auto named = [](auto options, int tensor) {
     return options.name("many." + std::to_string(tensor));

@@ -98,7 +98,7 @@ TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
   std::remove(path.c_str());
 }
 
-TEST(TimelineTest, IsStartedAgainInOtherFilesAndTheSame) {
+TEST(TimelineTest, CanRecordAgainIntoTheSameOrAnotherFile) {
   const auto run = [](const std::string& name) {
     allreduce(at::ones({3}), AllreduceOptions().name(name));
   };
@@ -125,7 +125,7 @@ TEST(TimelineTest, IsStartedAgainInOtherFilesAndTheSame) {
   std::remove(second.c_str());
 }
 
-TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
+TEST(TimelineTest, FileThatOneRankCannotWriteFailsOnAllRanks) {
   const std::string good = TracePath("ok");
   const bool bad = rank() == size() - 1;
   ExpectSameError(
@@ -136,14 +136,14 @@ TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
   if (rank() == 0) std::remove(good.c_str());
 }
 
-TEST(TimelineTest, PathsThatDifferAreTheSameErrorOnAll) {
+TEST(TimelineTest, DifferentPathsFailOnAllRanks) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
   const std::string good = TracePath("ok");
   const std::string last = std::to_string(size() - 1);
   const bool other = rank() == size() - 1;
   ExpectSameError(
       [&] { start_timeline(other ? good + ".other" : good); },
-      "rank 0 '" + good + "', rank " + last + " '" + good + ".other'");
+      "rank 0 has '" + good + "', rank " + last + " has '" + good + ".other'");
   start_timeline(good);  // none is recorded
   stop_timeline();
   // As with HVDLITE_TIMELINE, directories are a rank's own.

@@ -174,7 +174,7 @@ TEST_P(ChangedParametersTest, GradientBeforeTheChangeIsReduced) {
 }
 
 // The gradient is what it was: a sum does not count it again.
-TEST_P(ChangedParametersTest, ResultIsNotReducedAgainForTheChangeAlone) {
+TEST_P(ChangedParametersTest, ChangeAloneDoesNotReduceAResultAgain) {
   DistributedOptimizer optimizer = Wrap();
   Backward({changed, other});
   optimizer.synchronize();
@@ -183,7 +183,7 @@ TEST_P(ChangedParametersTest, ResultIsNotReducedAgainForTheChangeAlone) {
   ExpectEverywhere(changed, 1 - Reduced());
 }
 
-TEST(ParametersOfAnotherShapeTest, AreTrainedFromTheNextZeroGradOn) {
+TEST(ParametersOfAnotherShapeTest, TrainAfterTheNextZeroGrad) {
   for (const bool views : {false, true}) {
     torch::Tensor weight = torch::ones({3}).requires_grad_();
     DistributedOptimizer optimizer = DistributeSgd(

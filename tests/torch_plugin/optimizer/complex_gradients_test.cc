@@ -15,7 +15,7 @@ class ComplexGradientsTest : public EveryWayTest {};
 
 INSTANTIATE_TEST_SUITE_P(, ComplexGradientsTest, EveryWay());
 
-TEST_P(ComplexGradientsTest, ConjugationAndSignThatAreDueCount) {
+TEST_P(ComplexGradientsTest, LazyConjugationAndNegationAreApplied) {
   torch::Tensor weight =
       torch::zeros({2, 3}, torch::kComplexFloat).requires_grad_();
   torch::Tensor other = torch::zeros({5}).requires_grad_();
@@ -45,7 +45,7 @@ TEST_P(ComplexGradientsTest, ConjugationAndSignThatAreDueCount) {
   }
 }
 
-TEST_P(ComplexGradientsTest, SparseOnesAreReduced) {
+TEST_P(ComplexGradientsTest, SparseGradientsAreReduced) {
   torch::Tensor table =
       torch::zeros({9, 2}, torch::kComplexDouble).requires_grad_();
   DistributedOptimizer optimizer = DistributeSgd({{"table", table}}, options());
@@ -61,7 +61,7 @@ TEST_P(ComplexGradientsTest, SparseOnesAreReduced) {
   }
 }
 
-TEST_P(ComplexGradientsTest, AdasumAndTheLikeAreRefused) {
+TEST_P(ComplexGradientsTest, AdasumIsRejected) {
   torch::Tensor weight =
       torch::zeros({3}, torch::kComplexDouble).requires_grad_();
   ExpectSameError(
@@ -69,8 +69,7 @@ TEST_P(ComplexGradientsTest, AdasumAndTheLikeAreRefused) {
         DistributeSgd({{"weight", weight}}, options().op(ReduceOp::Adasum));
       },
       "parameter 'weight': Adasum supports floating-point tensors only, but "
-      "the dtype "
-      "is complex128");
+      "the dtype is complex128");
 }
 
 }  // namespace

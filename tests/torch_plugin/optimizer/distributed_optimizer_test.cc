@@ -97,7 +97,7 @@ TEST_P(GradientsTest, PresenceSurvivesCompressionAndPredivision) {
   EXPECT_FALSE(net->linear->weight.grad().defined());
 }
 
-TEST_P(GradientsTest, NonContiguousOnesAreReduced) {
+TEST_P(GradientsTest, NonContiguousGradientsAreReduced) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   torch::Tensor& weight = net->linear->weight;
@@ -113,7 +113,7 @@ TEST_P(GradientsTest, NonContiguousOnesAreReduced) {
 }
 
 // In flight, and complete while others of its group are not.
-TEST_P(GradientsTest, BackwardIntoACompleteOneIsRefused) {
+TEST_P(GradientsTest, BackwardIntoACompleteGradientIsRejected) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   const auto backward = [&] { net->linear->bias.sum().backward(); };
@@ -167,7 +167,7 @@ TEST_P(GradientsTest, ZeroGradWaitsAndClears) {
   EXPECT_TRUE(AllEqual(net->linear->weight.grad(), 0));
 }
 
-TEST_P(GradientsTest, HooksDieWithTheOptimizer) {
+TEST_P(GradientsTest, HooksAreRemovedWithTheOptimizer) {
   Net net = MakeNet();
   {
     DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
@@ -186,7 +186,7 @@ TEST_P(GradientsTest, HooksDieWithTheOptimizer) {
   ExpectSameOnAllRanks(*net);
 }
 
-TEST_P(GradientsTest, MovedOptimizerGoesOnAndKeepsItsInnerAddress) {
+TEST_P(GradientsTest, MovedOptimizerWorksAndKeepsItsInnerAddress) {
   Net net = MakeNet();
   DistributedOptimizer first = Distribute(net, MakeSgd, options());
   const torch::optim::Optimizer* const inner = &first.inner();
@@ -203,7 +203,7 @@ TEST_P(GradientsTest, MovedOptimizerGoesOnAndKeepsItsInnerAddress) {
   ExpectClose(*net, *alone);
 }
 
-TEST(DistributedOptimizerTest, GroupsThatAreGivenKnowWhoIsUnused) {
+TEST(DistributedOptimizerTest, GivenGroupsHandleUnusedParameters) {
   for (const bool views : {false, true}) {
     std::vector<torch::Tensor> tensors;
     Parameters parameters;

@@ -54,7 +54,7 @@ TEST_P(FrozenParametersTest, OptimizersThatTakeTurnsTrainAsOneProcess) {
 }
 
 // The others count as zeros, and get the result.
-TEST_P(FrozenParametersTest, OnSomeRanksGetsTheOthersGradient) {
+TEST_P(FrozenParametersTest, ParameterFrozenOnSomeRanksGetsTheOthersGradient) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   torch::Tensor& bias = net->convolution->bias;
@@ -76,7 +76,7 @@ TEST_P(FrozenParametersTest, OnSomeRanksGetsTheOthersGradient) {
 }
 
 // Its hooks are there from the next step on.
-TEST_P(FrozenParametersTest, UnfrozenParameterIsWatched) {
+TEST_P(FrozenParametersTest, UnfrozenParameterGetsHooks) {
   Net net = MakeNet();
   Freeze(*net->convolution, true);
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());

@@ -71,7 +71,7 @@ TEST(GradientMemoryTest, GradientsStayViewsOfABuffer) {
 }
 
 // The gradient shares its memory, and so is copied back at the end.
-TEST(GradientMemoryTest, AStepAfterOneThatCouldNotDeliverIsWhole) {
+TEST(GradientMemoryTest, StepAfterAFailedDeliveryIsComplete) {
   torch::Tensor one = torch::ones({4}).requires_grad_();
   torch::Tensor two = torch::ones({4}).requires_grad_();
   const torch::Tensor buffer = torch::zeros({10});

@@ -88,7 +88,7 @@ TEST(GradientViewTest, GradientsStayInTheirPlacesFromStepToStep) {
 }
 
 // Before synchronize() could copy a result.
-TEST(GradientViewTest, GradientsAreReducedWhereTheyLie) {
+TEST(GradientViewTest, GradientsAreReducedInPlace) {
   torch::Tensor late = torch::ones({5}).requires_grad_();
   torch::Tensor early = torch::ones({5}).requires_grad_();
   torch::Tensor early_strided =
@@ -280,7 +280,7 @@ TEST(GradientViewTest, GradientWithAGraphKeepsIt) {
 }
 
 // It warns.
-TEST(GradientViewTest, RankWithoutMemoryDoesWithout) {
+TEST(GradientViewTest, RankWithoutMemoryWarnsAndTrains) {
   torch::Tensor weight = torch::ones({3}).requires_grad_();
   const int64_t elements = rank() == size() - 1 ? int64_t{1} << 54 : 1;
   torch::Tensor bias = torch::ones({1}).expand({elements}).detach();

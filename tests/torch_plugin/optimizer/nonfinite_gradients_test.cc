@@ -102,7 +102,7 @@ class NonfiniteGradientsTest : public EveryWayTest {};
 
 INSTANTIATE_TEST_SUITE_P(, NonfiniteGradientsTest, EveryWay());
 
-TEST_P(NonfiniteGradientsTest, OneRanksNanIsNamedAndTreatedAsAskedFor) {
+TEST_P(NonfiniteGradientsTest, NanOfOneRankIsReportedAndTreatedAsConfigured) {
   for (const bool with_closure : {false, true}) {
     SCOPED_TRACE(with_closure ? "with closures" : "without closures");
     Net net = MakeNet();
@@ -137,7 +137,7 @@ TEST_P(NonfiniteGradientsTest, OneRanksNanIsNamedAndTreatedAsAskedFor) {
   }
 }
 
-TEST(OtherNonfiniteGradientsTest, ASumThatOverflowsSkipsTheStepToo) {
+TEST(OtherNonfiniteGradientsTest, OverflowingSumSkipsTheStep) {
   if (Mode() != "skip") GTEST_SKIP() << "only skipping looks at the result";
   torch::Tensor parameter = torch::ones({3}, torch::kHalf).requires_grad_();
   DistributedOptimizer optimizer =
@@ -162,7 +162,7 @@ TEST(OtherNonfiniteGradientsTest, ASumThatOverflowsSkipsTheStepToo) {
   EXPECT_FALSE(parameter.eq(1).any().item<bool>());
 }
 
-TEST(OtherNonfiniteGradientsTest, SparseOnesAreLookedAtToo) {
+TEST(OtherNonfiniteGradientsTest, SparseGradientsAreChecked) {
   torch::manual_seed(3);
   torch::nn::Embedding net(torch::nn::EmbeddingOptions(9, 2).sparse(true));
   DistributedOptimizer optimizer =
@@ -176,7 +176,7 @@ TEST(OtherNonfiniteGradientsTest, SparseOnesAreLookedAtToo) {
                           net->parameters(), /*is_sparse=*/true);
 }
 
-TEST(OtherNonfiniteGradientsTest, EitherPartOfAComplexOneIsLookedAt) {
+TEST(OtherNonfiniteGradientsTest, BothPartsOfComplexGradientsAreChecked) {
   // Large ones are looked at in another way.
   for (const int64_t count : {3, 1 << 18}) {
     for (const bool imaginary : {false, true}) {
@@ -198,7 +198,7 @@ TEST(OtherNonfiniteGradientsTest, EitherPartOfAComplexOneIsLookedAt) {
   }
 }
 
-TEST(OtherNonfiniteGradientsTest, LargeFiniteGradientsAreNoProblem) {
+TEST(OtherNonfiniteGradientsTest, LargeFiniteGradientsAreAccepted) {
   // Their sum, by which large gradients are looked at, is infinite.
   torch::Tensor parameter = torch::zeros({1 << 19}).requires_grad_();
   DistributedOptimizer optimizer =

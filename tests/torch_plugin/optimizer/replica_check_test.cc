@@ -134,7 +134,7 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
   EXPECT_THAT(log, HasSubstr("reduced gradients were never used"));
 }
 
-TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
+TEST_F(ReplicaCheckTest, MistakeOfOneRankIsAnErrorOnAllRanks) {
   const struct {
     const char* name;
     // What is done in a step after backward().
@@ -187,7 +187,7 @@ TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
   }
 }
 
-TEST_F(ReplicaCheckTest, PartsOfComplexParametersAreComparedButForWhichNan) {
+TEST_F(ReplicaCheckTest, ComplexPartsAreComparedButAllNansAreEqual) {
   const torch::Tensor weight =
       torch::zeros({2}, torch::kComplexFloat).requires_grad_();
   const torch::Tensor parts = torch::view_as_real(weight.detach());
@@ -231,7 +231,7 @@ TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
                           HasSubstr(every ? "step 151," : "step 1501,")));
 }
 
-TEST_F(ReplicaCheckTest, BuffersThatDriftAreFoundWhereAsked) {
+TEST_F(ReplicaCheckTest, DifferentBuffersAreFoundIfListed) {
   for (const bool asked : {false, true}) {
     SCOPED_TRACE(asked ? "asked" : "not asked");
     torch::nn::Sequential net(torch::nn::Linear(3, 4),
@@ -308,7 +308,7 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
 }
 
 // An embedding's optimizer has none but sparse gradients, which carry no step.
-TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
+TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsAreNotReducedTogether) {
   torch::manual_seed(3);
   torch::nn::Embedding net(torch::nn::EmbeddingOptions(9, 2).sparse(true));
   DistributedOptimizer optimizer =
@@ -336,7 +336,7 @@ TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
 }
 
 // training_equivalence_test.cc trains with every option, every step checked.
-TEST(HealthyTrainingTest, NothingIsFoundWhereAllSkipAStepAndOptimizersMove) {
+TEST(HealthyTrainingTest, NoErrorIfAllRanksSkipAStepAndOptimizersMove) {
   for (const bool views : {false, true}) {
     SCOPED_TRACE(views ? "with views" : "without views");
     Net net = MakeNet();
@@ -372,7 +372,7 @@ TEST(HealthyTrainingTest, NothingIsFoundWhereAllSkipAStepAndOptimizersMove) {
   }
 }
 
-TEST(HealthyTrainingTest, NothingIsFoundOfSparseAndFrozenAndNanParameters) {
+TEST(HealthyTrainingTest, NoErrorForSparseFrozenAndNanParameters) {
   for (const bool as_dense : {false, true}) {
     SCOPED_TRACE(as_dense ? "as dense" : "sparse");
     torch::manual_seed(3);
@@ -394,7 +394,7 @@ TEST(HealthyTrainingTest, NothingIsFoundOfSparseAndFrozenAndNanParameters) {
   }
 }
 
-TEST(HealthyTrainingTest, NothingIsFoundWhereZeroGradDropsGradientsOnAllRanks) {
+TEST(HealthyTrainingTest, NoErrorIfZeroGradDropsGradientsOnAllRanks) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
   ::testing::internal::CaptureStderr();

@@ -108,7 +108,7 @@ TEST_P(SkippedStepTest, BackwardThatThrowsOnOneRank) {
   }
 }
 
-TEST_P(SkippedStepTest, BackwardThatDoesNotHappenOnOneRank) {
+TEST_P(SkippedStepTest, MissingBackwardOnOneRank) {
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   if (!IsLast()) net->linear->bias.sum().backward();
   optimizer.synchronize();
@@ -123,7 +123,7 @@ constexpr char kDifferentSteps[] = "the ranks are in different steps";
 
 // The last rank's backward() fails after some gradients; it skips the step that
 // the others take.
-TEST_P(SkippedStepTest, ARankThatSkipsAloneIsFoundInTheNextStep) {
+TEST_P(SkippedStepTest, OneRankThatSkipsIsFoundInTheNextStep) {
   if (size() == 1) GTEST_SKIP() << "nobody is left behind";
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   ExpectTrainsLikeAlone(optimizer, 0);
@@ -142,7 +142,7 @@ TEST_P(SkippedStepTest, ARankThatSkipsAloneIsFoundInTheNextStep) {
 
 // The second of two passes fails on the last rank, which begins the next step:
 // its gradients would be added to the others' of this one.
-TEST_P(SkippedStepTest, GradientsOfDifferentStepsDoNotMeet) {
+TEST_P(SkippedStepTest, GradientsOfDifferentStepsAreNotReducedTogether) {
   if (size() == 1) GTEST_SKIP() << "nobody is left behind";
   DistributedOptimizer optimizer =
       Distribute(net, MakeSgd, options().backward_passes_per_step(2));

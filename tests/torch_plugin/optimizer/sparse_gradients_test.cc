@@ -92,7 +92,7 @@ TEST(SparseGradientsTest, SparseDenseAndMissingGradientsAddUp) {
 
 // A gradient that was reduced before has a place among the views; a sparse one
 // has none.
-TEST(SparseGradientsTest, TheyHaveAPlaceWhereTheyAreMadeDense) {
+TEST(SparseGradientsTest, GradientsThatAreMadeDenseHaveAPlace) {
   for (const bool as_dense : {false, true}) {
     WordsModel words;
     const torch::Tensor weight = words.embedding->weight;
@@ -132,7 +132,7 @@ TEST(SparseGradientsTest, BackwardIntoACompleteGradientIsRefused) {
   }
 }
 
-TEST(SparseGradientsTest, AdasumRefusesThemOnEveryRank) {
+TEST(SparseGradientsTest, AdasumRejectsSparseGradientsOnEveryRank) {
   WordsModel words(/*sparse=*/rank() == 0);
   DistributedOptimizer optimizer =
       DistributeSgd(words.named_parameters(), Options().op(ReduceOp::Adasum));

@@ -249,7 +249,7 @@ INSTANTIATE_TEST_SUITE_P(, TrainingTest,
                                   std::to_string(std::get<2>(info.param));
                          });
 
-TEST_P(TrainingTest, IsThatOfOneProcess) {
+TEST_P(TrainingTest, MatchesOneProcess) {
   const auto& [kind, named, groups] = GetParam();
   Way way = named.way;
   way.options.groups(groups);
@@ -311,7 +311,7 @@ TEST(SparseTrainingTest, AdagradTrainsAsOneProcess) {
        Options()});
 }
 
-TEST(CompressedTrainingTest, IsAlmostThatOfOneProcess) {
+TEST(CompressedTrainingTest, NearlyMatchesOneProcess) {
   for (const Compression compression : {Compression::FP16, Compression::BF16}) {
     for (const int64_t groups : {0, 2}) {
       SCOPED_TRACE(::testing::Message()

@@ -70,7 +70,7 @@ TEST(BroadcastStateTest, BuffersWhoseElementsShareMemory) {
   EXPECT_TRUE(model.one.eq(root).all().item<bool>());
 }
 
-TEST(BroadcastStateTest, SharedMemoryThatWouldHaveToDifferIsNamed) {
+TEST(BroadcastStateTest, ErrorNamesTensorWhoseSharedElementsWouldDiffer) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
   torch::OrderedDict<std::string, torch::Tensor> tensors;
   tensors.insert("mask", rank() == 0
@@ -104,7 +104,7 @@ TEST(BroadcastStateTest, ATensorThatOneRankLacksIsNamedAndNothingChanges) {
   ExpectSameOnAllRanks(*same);
 }
 
-TEST(BroadcastStateTest, RanksOfAProcessSetThatDifferAreNamedAsOfTheWorld) {
+TEST(BroadcastStateTest, ErrorsInAProcessSetNameGlobalRanks) {
   if (size() < 3) GTEST_SKIP() << "needs two ranks in the set";
   const ProcessSet even = EvenRanks();
   if (even.included()) {
@@ -223,7 +223,7 @@ TEST_P(OptimizerStateTest, TrainingContinuesInAProcessSet) {
 }
 
 // It has a state, but no direction yet.
-TEST(BroadcastStateTest, LbfgsThatHasFoundNothingToDo) {
+TEST(BroadcastStateTest, LbfgsWithStateButWithoutDirection) {
   Net net = MakeNet();
   torch::optim::LBFGS optimizer(
       net->parameters(), torch::optim::LBFGSOptions(0.1).tolerance_grad(1e9));
@@ -262,7 +262,7 @@ TEST(BroadcastStateTest, OptimizersThatDifferAreTheSameErrorOnEveryRank) {
               HasSubstr("root_rank 0"));
 }
 
-TEST(BroadcastStateTest, RootThatIsNoMemberIsRefused) {
+TEST(BroadcastStateTest, RootOutsideTheProcessSetIsRejected) {
   Net net = MakeNet();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   for (const int root : {-1, size()}) {
@@ -274,7 +274,7 @@ TEST(BroadcastStateTest, RootThatIsNoMemberIsRefused) {
   }
 }
 
-TEST(BroadcastStateTest, ParametersInAProcessSetLeaveTheOthersAlone) {
+TEST(BroadcastStateTest, ParametersInAProcessSetDoNotChangeOtherRanks) {
   const ProcessSet even = EvenRanks();
   const int root = even.ranks().back();
   torch::nn::Linear model(2, 2);

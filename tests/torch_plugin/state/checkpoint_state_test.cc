@@ -173,16 +173,16 @@ INSTANTIATE_TEST_SUITE_P(, OptimizerCheckpointTest,
                          ::testing::ValuesIn(OptimizerKinds()),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(OptimizerCheckpointTest, GoesOnWithTheOptionsAndStateThatWereSaved) {
+TEST_P(OptimizerCheckpointTest, RestoresSavedOptionsAndState) {
   ExpectContinues(/*plain=*/false);
 }
 
-TEST_P(OptimizerCheckpointTest, GoesOnFromAFileOfEarlierVersions) {
+TEST_P(OptimizerCheckpointTest, ReadsFilesOfEarlierVersions) {
   if (is_lbfgs_) GTEST_SKIP() << "they could not save it";
   ExpectContinues(/*plain=*/true);
 }
 
-TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
+TEST_P(OptimizerCheckpointTest, UnsavedStateIsRemoved) {
   ModelAndOptimizer original(one_);
   Save(original);
   ModelAndOptimizer resumed(one_);
@@ -193,7 +193,7 @@ TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
   EXPECT_TRUE(Equal(resumed.tensors(), original.tensors()));
 }
 
-TEST_P(OptimizerCheckpointTest, AnotherKindIsRefusedByName) {
+TEST_P(OptimizerCheckpointTest, AnotherKindIsRejectedWithItsName) {
   for (const bool plain : {false, true}) {
     ModelAndOptimizer original(one_);
     if (!plain || !is_lbfgs_) original.Step();
@@ -365,7 +365,7 @@ TEST_F(CheckpointStateTest, SavingLbfgsAfterAStepChangesNothing) {
 }
 
 // It has a state, but no direction yet.
-TEST_F(CheckpointStateTest, LbfgsThatHasFoundNothingToDo) {
+TEST_F(CheckpointStateTest, LbfgsWithStateButWithoutDirection) {
   const auto make = [](double tolerance) {
     return Of(Lbfgs(torch::optim::LBFGSOptions(0.1).tolerance_grad(tolerance)));
   };
@@ -388,7 +388,7 @@ struct Unwritable : torch::optim::SGD {
   }
 };
 
-TEST_F(CheckpointStateTest, WhatLibTorchCannotWriteIsAnErrorThatNamesTheFile) {
+TEST_F(CheckpointStateTest, UnwritableStateIsAnErrorThatNamesTheFile) {
   ModelAndOptimizer training(Sgd());
   const Unwritable optimizer(training.model->parameters(), 0.1);
   EXPECT_THAT(

@@ -26,7 +26,7 @@ class ElasticInPlaceTest(unittest.TestCase):
                 env={**os.environ, "TMPDIR": folder, **environment},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
 
-    def test_whichever_rank_is_lost(self):
+    def test_any_rank_can_be_lost(self):
         weights = set()
         for rank in "012":
             with self.subTest(rank=rank):
@@ -39,7 +39,7 @@ class ElasticInPlaceTest(unittest.TestCase):
                 weights.add(re.search(r"^weights (.*)$", result.stdout, re.MULTILINE).group(1))
         self.assertEqual(len(weights), 1, weights)
 
-    def test_a_rank_that_throws_does_not_keep_the_others(self):
+    def test_ranks_continue_without_a_rank_that_throws(self):
         # It waits for the others in shutdown(), and is told that they go on.
         result = self.run_ranks("", "4", "1", "throws", HVDLITE_HEARTBEAT_SECONDS="0")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -47,7 +47,7 @@ class ElasticInPlaceTest(unittest.TestCase):
         self.assertIn("going on in place with 2 of 3 ranks", result.stderr)
         self.assertIn("samples counted 3 to 3 times\n", result.stdout)
 
-    def test_the_file_is_of_one_rank(self):
+    def test_generations_of_the_file_differ(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "run.pt")
             result = self.run_ranks(path, "4", "0")

@@ -31,7 +31,7 @@ class ElasticRestartTest(unittest.TestCase):
         self.assertIn("samples counted 3 to 3 times\n", result.stdout)
         return re.search(r"^weights (.*)$", result.stdout, re.MULTILINE).group(1)
 
-    def test_killed_job_goes_on_with_fewer_and_with_more_ranks(self):
+    def test_killed_job_continues_with_fewer_and_with_more_ranks(self):
         result = self.start(3, deadly_step=4)
         self.assertNotEqual(result.returncode, 0)
         self.assertNotIn("samples counted", result.stdout)
@@ -42,7 +42,7 @@ class ElasticRestartTest(unittest.TestCase):
         self.assertRegex(result.stderr, "continuing from commit 17, made by 2 ranks")
         self.assert_ends(result)
 
-    def test_killed_job_ends_with_the_bits_of_one_that_was_not(self):
+    def test_killed_job_gives_the_bits_of_one_that_was_not_killed(self):
         undisturbed = self.assert_ends(self.start(2, file=self.file + ".undisturbed"))
         self.assertNotEqual(self.start(2, deadly_step=9).returncode, 0)
         result = self.start(2)

@@ -81,7 +81,7 @@ TEST_F(ElasticTest, GoesBackToTheLastCommitOnAllRanks) {
   training.RegisterAt(state);
   EXPECT_FALSE(state.can_restore());
   EXPECT_THAT(ErrorText([&] { state.restore(); }),
-              HasSubstr("nothing to restore"));
+              HasSubstr("no commit to restore"));
   training.Step();
   training.sampler.set_epoch(2);
   training.sampler.next();
@@ -106,7 +106,7 @@ TEST_F(ElasticTest, GoesBackToTheLastCommitOnAllRanks) {
   EXPECT_EQ(training.weight(), next);
 }
 
-TEST_F(ElasticTest, EachRankGoesOnWithItsOwnBuffers) {
+TEST_F(ElasticTest, EachRankContinuesWithItsOwnBuffers) {
   torch::nn::Sequential model(torch::nn::BatchNorm1d(2),
                               torch::nn::BatchNorm1d(3));
   State state(StateOptions().store(""));
@@ -189,7 +189,7 @@ TEST_F(ElasticTest, ValuesOfAllKindsComeBack) {
   EXPECT_TRUE(undefined_later.eq(1).all().item<bool>());
 }
 
-TEST_F(ElasticTest, SyncTakesWhatOneRankHas) {
+TEST_F(ElasticTest, SyncCopiesTheStateOfOneRank) {
   Training training(1 + rank());
   training.steps = rank();
   training.sampler.resume(rank(), 10 + rank());
@@ -280,14 +280,14 @@ TEST_F(ElasticTest, LaunchersStoreOutlivesTheRanksAndTheFile) {
   EXPECT_EQ(step, 2);
 }
 
-TEST_F(ElasticTest, StoreThatDoesNotAnswerIsNoReasonToBeginAnew) {
+TEST_F(ElasticTest, UnreachableStoreDoesNotRestartFromScratch) {
   State state(StateOptions().store("127.0.0.1:1/secret"));
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(state, [] { FAIL() << "began anew"; }), 1);
   EXPECT_EQ(::testing::internal::GetCapturedStderr().empty(), rank() != 0);
 }
 
-TEST_F(ElasticTest, CommitOfSomethingElseIsRefusedByNameAndChangesNothing) {
+TEST_F(ElasticTest, CommitOfAnotherTrainingIsRejectedAndChangesNothing) {
   torch::Tensor average = torch::ones({2});
   {
     Training training(1);

@@ -98,7 +98,7 @@ void Backward(torch::nn::Linear& model) {
   model(torch::ones({1, 2})).sum().backward();
 }
 
-TEST(ForkedProcessTest, EveryCallIsAnErrorAndTheWorldGoesOn) {
+TEST(ForkedProcessTest, EveryCallIsAnErrorAndTheWorldStillWorks) {
   torch::nn::Linear model(2, 1);
   DistributedOptimizer optimizer = OptimizerOf(model);
   DistributedSampler sampler(/*dataset_size=*/8, /*batch_size=*/1, /*seed=*/1);
@@ -201,7 +201,7 @@ TEST(ForkedProcessTest, EveryCallIsAnErrorAndTheWorldGoesOn) {
   remove_process_set(set);
 }
 
-TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldGoesOn) {
+TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldStillWorks) {
   torch::nn::Linear model(2, 1);
   auto optimizer = std::make_unique<DistributedOptimizer>(OptimizerOf(model));
   torch::nn::Linear other_model(2, 1);
@@ -280,7 +280,7 @@ TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldGoesOn) {
 // Destroyed at exit.
 std::unique_ptr<DistributedOptimizer> static_optimizer;
 
-TEST(ForkedProcessTest, ExitLeavesTheRankAlone) {
+TEST(ForkedProcessTest, ExitDoesNotAffectTheRank) {
   torch::nn::Linear model(2, 1);
   static_optimizer =
       std::make_unique<DistributedOptimizer>(OptimizerOf(model));

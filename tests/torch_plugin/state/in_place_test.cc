@@ -83,7 +83,7 @@ Trained TrainWith(Breaks breaks) {
   return result;
 }
 
-TEST_F(InPlaceTest, RunGoesOnFromTheLastCommitWithTheSameBits) {
+TEST_F(InPlaceTest, RunContinuesFromTheLastCommitBitForBit) {
   const Trained undisturbed = TrainWith(Breaks::Never);
   EXPECT_THAT(undisturbed.positions, ElementsAre(0));
   EXPECT_EQ(replaced_worlds(), 0);
@@ -125,7 +125,7 @@ TEST_F(InPlaceTest, AProgramWithoutRunReplacesItsWorldItself) {
 }
 
 // Last: such a process has no world to go on with.
-TEST_F(InPlaceTest, ZAWorldThatBreaksAgainAndAgainIsGivenUp) {
+TEST_F(InPlaceTest, ZRepeatedlyBrokenWorldIsGivenUp) {
   torch::nn::Linear model(2, 1);
   State state(StateOptions().store(""));
   state.model(*model);

@@ -133,7 +133,7 @@ TEST(LifeCycleTest, FinalizingMpiOnOneRankEndsTheOthersWaits) {
 
 // The last process never hears of hvdlite; the others are two worlds, in which
 // MPI goes on beside it, and then one of all.
-TEST(LifeCycleTest, DisjointCommunicatorsAreWorldsOfTheirOwn) {
+TEST(LifeCycleTest, DisjointCommunicatorsAreSeparateWorlds) {
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   int process = 0;
@@ -169,7 +169,7 @@ TEST(LifeCycleTest, DisjointCommunicatorsAreWorldsOfTheirOwn) {
   MPI_Finalize();
 }
 
-TEST(LifeCycleTest, CommunicatorsThatCannotBeAWorldAreRefused) {
+TEST(LifeCycleTest, InvalidCommunicatorsAreRejected) {
   EXPECT_THAT(ErrorText([] { init(MPI_COMM_SELF); }),
               HasSubstr("called before MPI_Init_thread"));
   int provided = 0;
@@ -305,13 +305,13 @@ TEST(LifeCycleTest, TimelineThatCannotBeWrittenIsAnErrorOfTheArgument) {
 }
 
 // Run with OMPI_COMM_WORLD_SIZE=4 in one process without a launcher.
-TEST(LifeCycleTest, FewerRanksThanTheLauncherPromisedIsAnError) {
+TEST(LifeCycleTest, FewerRanksThanTheLauncherStartedIsAnError) {
   EXPECT_THAT(ErrorText([] { init(); }),
               AllOf(HasSubstr("OMPI_COMM_WORLD_SIZE=4"), HasSubstr("mpirun")));
 }
 
 // Run with HVDLITE_BACKEND=single.
-TEST(LifeCycleTest, ProcessForkedOutsideOfAWorldCanHaveOne) {
+TEST(LifeCycleTest, ProcessForkedWithoutAWorldCanInit) {
   const auto works_in_forked_process = [] {
     const pid_t child = fork();
     if (child == 0) {

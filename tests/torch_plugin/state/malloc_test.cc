@@ -27,7 +27,7 @@ int64_t FaultsOfALargeTensor() {
   return FaultsSoFar() - before;
 }
 
-TEST(MallocTest, ATensorsMemoryIsKeptForTheNextUnlessMallocIsToStayAsItIs) {
+TEST(MallocTest, FreedMemoryIsReusedIfMallocIsTuned) {
   const std::string reason = base::WhyMallocIsKept(
       "tune", base::MallocIsGlibc(), base::ProcessEnvironment());
   if (!reason.empty()) GTEST_SKIP() << "malloc is the user's: " << reason;

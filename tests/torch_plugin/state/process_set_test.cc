@@ -29,7 +29,7 @@ TEST(ProcessSetTest, DefaultIsAllRanks) {
   }
 }
 
-TEST(WorldTest, IsHomogeneousWhereAllNodesHaveAsManyRanks) {
+TEST(WorldTest, IsHomogeneousIfAllNodesHaveEquallyManyRanks) {
   const at::Tensor ranks = allgather(at::full({1}, local_size()));
   EXPECT_EQ(is_homogeneous(), ranks.eq(local_size()).all().item<bool>());
 }
@@ -57,7 +57,7 @@ TEST(ProcessSetTest, KnowsItsMembers) {
 
 // The text of the failure does not fit the ring that it travels through; making
 // the set blocks those who have read it.
-TEST(ProcessSetTest, IsMadeWhileALongMessageIsOnItsWay) {
+TEST(ProcessSetTest, CanBeMadeWhileALongMessageIsInTransit) {
   if (size() == 1) return;
   const AllreduceOptions options =
       AllreduceOptions().name(std::string(8000, 'x'));
@@ -68,7 +68,7 @@ TEST(ProcessSetTest, IsMadeWhileALongMessageIsOnItsWay) {
   remove_process_set(all);
 }
 
-TEST(ProcessSetTest, RanksThatAreNotASetAreRefusedOnEveryRank) {
+TEST(ProcessSetTest, InvalidRanksAreRejectedOnEveryRank) {
   ExpectSameError([] { add_process_set({}); }, "at least one rank");
   ExpectSameError([] { add_process_set({0, size()}); }, "does not exist");
   ExpectSameError([] { add_process_set({-1}); }, "rank -1 does not exist");
@@ -110,7 +110,7 @@ TEST(ProcessSetTest, RemovedSetsAreRefused) {
                   "cannot be removed");
 }
 
-TEST(ProcessSetTest, RemovingFailsWhatSomeMembersHaveNotSubmitted) {
+TEST(ProcessSetTest, RemovingFailsOperationsThatSomeMembersLack) {
   if (size() == 1) GTEST_SKIP() << "nothing stays pending";
   const ProcessSet set = add_process_set({0, size() - 1});
   std::vector<Work> works;
@@ -212,7 +212,7 @@ TEST(ProcessSetTest, DisjointSetsDoNotWaitForEachOther) {
   remove_process_set(first);
 }
 
-TEST(ProcessSetTest, SetsComeAndGoManyTimes) {
+TEST(ProcessSetTest, SetsCanBeMadeAndRemovedManyTimes) {
   for (int i = 0; i < 30; ++i) {
     const ProcessSet set = add_process_set({i % size()});
     if (set.included()) {

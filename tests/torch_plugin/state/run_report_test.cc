@@ -46,7 +46,7 @@ TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
   EXPECT_EQ(std::distance(begin(files), end(files)), rank() == 0 ? 1 : 0);
 }
 
-TEST(RunReportTest, TheMachineIsItsHostAndVersions) {
+TEST(RunReportTest, MachineHasHostAndVersions) {
   const SweepFolder folder;
   write_run_report(folder / "r.json", {.items_per_second = 1});
   if (rank() != 0) return;
@@ -61,7 +61,7 @@ TEST(RunReportTest, TheMachineIsItsHostAndVersions) {
   EXPECT_EQ(report->machine, machine);
 }
 
-TEST(RunReportTest, WhatCannotBeIsRefusedOnEveryRank) {
+TEST(RunReportTest, InvalidValuesAreRejectedOnEveryRank) {
   const SweepFolder folder;
   const auto error_of = [&](const RunReport& report) {
     return ErrorText([&] { write_run_report(folder / "r.json", report); });

@@ -67,7 +67,7 @@ Samples OrderOf(size_t size, uint64_t seed, uint64_t epoch) {
   return order;
 }
 
-TEST(SamplerTest, EverySampleComesOnceInOneOrderWhateverWorldsTakeIt) {
+TEST(SamplerTest, EverySampleComesOnceInTheSameOrderForAllWorlds) {
   std::mt19937 random(7);  // NOLINT: the same worlds in every run
   for (int trial = 0; trial < 2000; ++trial) {
     const int64_t size = 1 + static_cast<int64_t>(random() % 60);
@@ -107,7 +107,7 @@ TEST(SamplerTest, FullBatchesAreDealtInRankOrder) {
   }
 }
 
-TEST(SamplerTest, StepsThatCannotBeFullAreAboutTheSame) {
+TEST(SamplerTest, PartialStepsHaveNearlyEqualSizes) {
   DistributedSampler sampler(29, 4, 1);
   std::vector<int64_t> taken;
   while (sampler.next(1, 2)) taken.push_back(sampler.taken());
@@ -143,7 +143,7 @@ TEST(SamplerTest, BatchOfAllRanksDoesNotDependOnTheirNumber) {
   EXPECT_EQ(alone, OrderOf(20, 3, 0));
 }
 
-TEST(SamplerTest, PresentEpochGoesOnAndAnotherBegins) {
+TEST(SamplerTest, SetEpochContinuesThePresentEpochOrBeginsAnother) {
   DistributedSampler sampler(10, 2, 1);
   sampler.set_epoch(1);
   const auto first = sampler.next(0, 1);
@@ -159,7 +159,7 @@ TEST(SamplerTest, PresentEpochGoesOnAndAnotherBegins) {
             DistributedSampler(10, 2, 1).next(0, 1));
 }
 
-TEST(SamplerTest, WhatCannotBeDealtIsAnErrorThatSaysWhy) {
+TEST(SamplerTest, InvalidArgumentsAreErrorsWithReasons) {
   EXPECT_THAT(ErrorText([] { DistributedSampler(0, 2, 1); }),
               HasSubstr("no samples (dataset_size 0)"));
   EXPECT_THAT(ErrorText([] { DistributedSampler(3, 0, 1); }),

@@ -145,7 +145,7 @@ void ExpectAsOneProcess(const Case& c) {
   }
 }
 
-TEST(SyncBatchNormTest, IsThatOfOneProcess) {
+TEST(SyncBatchNormTest, MatchesOneProcess) {
   const BatchNormOptions usual(kChannels);
   const auto with = [&](auto change) {
     BatchNormOptions options = usual;
@@ -360,7 +360,7 @@ TEST(SyncBatchNormTest, ModelsTrainAsInOneProcess) {
   }
 }
 
-TEST(SyncBatchNormTest, ArchivesFitBothWays) {
+TEST(SyncBatchNormTest, ArchivesAreCompatibleWithBatchNorm) {
   torch::nn::BatchNorm2d usual(kChannels);
   usual->forward(Random({4, kChannels, 2, 2}, 1, torch::kFloat));
   std::stringstream there;
@@ -384,7 +384,7 @@ std::string ExchangeName(SyncBatchNormImpl& module) {
   return text.substr(begin, text.find('\'', begin) - begin);
 }
 
-TEST(SyncBatchNormTest, EveryModuleHasOneNameOfItsOwn) {
+TEST(SyncBatchNormTest, EveryModuleHasItsOwnName) {
   SyncBatchNorm module(kChannels);
   SyncBatchNorm other(2 * kChannels);
   const std::string name = ExchangeName(*module);
