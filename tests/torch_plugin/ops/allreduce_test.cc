@@ -1,4 +1,4 @@
-// What is special about reductions; values are in values_test.cc.
+// Special cases of reductions. values_test.cc tests the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(AllreduceTest, ScaledIntegersAreTruncatedTowardZero) {
 TEST(AllreduceTest, CompressedValuesAreRoundedToSixteenBits) {
   const double kept = testing::CompressionRounds() ? 0 : 1;
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
-    // 1 + 1/512 is a float16, but no bfloat16.
+    // 1 + 1/512 can be represented in float16, but not in bfloat16.
     const at::Tensor mine = at::full({5}, 1.0 + 1.0 / 512, type);
     const auto with = [](Compression compression) {
       return With(ReduceOp::Max).compression(compression);
@@ -113,7 +113,7 @@ TEST(AllreduceTest, CompressedAveragesStayInTheRangeOfSixteenBits) {
   }
 }
 
-// Whatever carries them; the sum of two would be infinite.
+// With every transport; the sum of two values would be infinite.
 TEST(AllreduceTest, AveragesOfSixteenBitFloatsStayInTheirRange) {
   for (const auto& [type, value] :
        {std::pair{at::kHalf, 40000.0}, std::pair{at::kBFloat16, 3e38}}) {
@@ -186,7 +186,7 @@ TEST(AllreduceTest, AdasumOfTwoRanksFollowsItsFormula) {
     const auto options = With(ReduceOp::Adasum).process_set(pair);
     const at::Tensor mine = rank() == 0 ? a : b;
     EXPECT_TRUE(Close(allreduce(mine, options), expected));
-    // Each tensor of a group by itself.
+    // Each tensor of a group is combined separately.
     const std::vector<at::Tensor> group =
         grouped_allreduce({mine, mine.mul(3)}, options);
     EXPECT_TRUE(Close(group[0], expected));

@@ -30,7 +30,7 @@ std::vector<int> RanksOf(int step) {
   return ranks;
 }
 
-// The reduction of those ranks' Values.
+// The reduction of the Values of those ranks.
 at::Tensor Expected(int step, at::ScalarType type, ReduceOp op) {
   const at::Tensor all = ReducedValues(RanksOf(step), {3, 4}, type, op, step);
   if (op != ReduceOp::Average || !AverageOverWorld()) return all;
@@ -45,7 +45,7 @@ at::Tensor Expected(int step, at::ScalarType type, ReduceOp op) {
 
 TEST(JoinTest, ReturnsTheLastRankOnAllRanks) {
   for (int last = 0; last < size(); ++last) {
-    // These are complete only when the others have joined.
+    // These complete only when the others have joined.
     if (rank() == last) {
       for (int i = 0; i < 3; ++i) allreduce(at::ones({1}));
     }
@@ -53,9 +53,9 @@ TEST(JoinTest, ReturnsTheLastRankOnAllRanks) {
   }
 }
 
-// Two tensors, with names that are known and that are new.
+// Two tensors, under known and under new names.
 TEST(JoinTest, EachRankMayJoinFirst) {
-  if (size() == 1) GTEST_SKIP() << "nobody goes on";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   const auto reduce = [](const std::string& name, int ranks) {
     const auto options = [&](const char* which) {
       return With(ReduceOp::Sum).name(name + which);
@@ -184,9 +184,9 @@ TEST(JoinTest, BackwardWorksWithoutTheJoinedRanks) {
 }
 
 TEST(JoinTest, OperationsThatNeedAJoinedRankFailOnTheOthers) {
-  if (size() == 1) GTEST_SKIP() << "nobody joins before";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   if (rank() != 0) {
-    // Rank 0 takes part in no allreduce, so that it has joined afterwards.
+    // Rank 0 contributes to no allreduce, so afterwards it has joined.
     at::Tensor seen = at::ones({1});
     EXPECT_EQ(allreduce(seen, With(ReduceOp::Sum)).item<int>(), size() - 1);
     for (const std::string& text :

@@ -1,4 +1,4 @@
-// What cannot be done fails on all ranks, with one text, and nothing waits.
+// Invalid operations fail on all ranks with the same text, and no rank waits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 using Run = std::function<void(const at::Tensor&)>;
 
-// Every operation of a tensor whose rows can be split, by name. Blocks.
+// All operations on a tensor whose rows can be split, by name. They block.
 const std::vector<std::pair<const char*, Run>> kOperations = {
     {"allreduce", [](auto& one) { allreduce(one, With(ReduceOp::Sum)); }},
     {"grouped_allreduce",
@@ -31,7 +31,7 @@ const std::vector<std::pair<const char*, Run>> kOperations = {
     {"grouped_reducescatter", [](auto& one) { grouped_reducescatter({one}); }},
 };
 
-// Those that work in place or do not wait.
+// The operations that work in place or return a Work.
 const std::vector<std::pair<const char*, Run>> kOtherForms = {
     {"allreduce_", [](auto& one) { allreduce_(one); }},
     {"allreduce_async", [](auto& one) { allreduce_async(one).wait(); }},
@@ -45,7 +45,7 @@ const std::vector<std::pair<const char*, Run>> kOtherForms = {
     {"alltoall_async", [](auto& one) { alltoall_async(one).wait(); }},
 };
 
-// All of `operations` of `tensor`.
+// Runs all `operations` on `tensor`.
 void ExpectEachFails(const std::vector<std::pair<const char*, Run>>& operations,
                      const at::Tensor& tensor, const std::string& part) {
   for (const auto& [name, run] : operations) {
@@ -54,7 +54,7 @@ void ExpectEachFails(const std::vector<std::pair<const char*, Run>>& operations,
   }
 }
 
-// Errors because of the last rank alone.
+// Errors that only the last rank causes.
 at::Tensor LastRanks(const at::Tensor& bad) {
   return IsLast() ? bad : at::ones({2 * size(), 2});
 }
@@ -105,7 +105,7 @@ TEST(LocalErrorTest, GroupErrorNamesTheTensorsIndex) {
          grouped_allgather({ones, scalar});
        },
        "tensor 1 of 2"},
-      // Among those that require a gradient.
+      // One of the tensors that require a gradient.
       {[&] {
          grouped_allreduce({weight, other});
        },
@@ -311,7 +311,7 @@ TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
 class MismatchTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+    if (size() == 1) GTEST_SKIP() << "needs two ranks";
   }
 };
 
@@ -320,11 +320,11 @@ TEST_F(MismatchTest, DtypesShapesAndGradientsOfEveryOperation) {
   const at::Tensor typed =
       at::ones({rows, 3}, rank() % 2 == 0 ? at::kInt : at::kFloat);
   ExpectEachFails(kOperations, typed, "the dtype of");
-  // As many elements in other dimensions.
+  // The same number of elements in another shape.
   const at::Tensor folded =
       rank() == 0 ? at::ones({rows, 6}) : at::ones({rows, 2, 3});
   ExpectEachFails(kOperations, folded, "the shape of");
-  // Another second dimension on each rank.
+  // A different second dimension on each rank.
   const at::Tensor ragged = at::ones({rows, 10 * (rank() + 1), 2});
   ExpectEachFails(kOperations, ragged, "the shape of");
   const at::Tensor tensor = at::ones({rows}).requires_grad_(IsLast());
@@ -351,7 +351,7 @@ TEST_F(MismatchTest, OptionsAndKindsOfOperations) {
                              last ? Compression::FP16 : Compression::None));
        },
        "compression"},
-      // Each is the root of its own.
+      // Each rank names itself as the root.
       {[&] { broadcast(ones, rank()); }, "the root rank of"},
       {[&] { grouped_allreduce(std::vector<at::Tensor>(last ? 2 : 3, ones)); },
        "'grouped_allreduce"},
@@ -373,7 +373,7 @@ TEST_F(MismatchTest, GroupThatIsEmptyOnOneRank) {
       {[&] { grouped_allgather(mine); }, "number of tensors"},
       {[&] { grouped_reducescatter(mine); }, "number of tensors"},
   });
-  // Names that are given automatically still agree.
+  // Automatic names still agree.
   EXPECT_EQ(
       grouped_allreduce({at::ones({1})}, With(ReduceOp::Sum))[0].item<int>(),
       size());

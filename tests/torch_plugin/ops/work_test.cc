@@ -48,12 +48,12 @@ TEST(WorkTest, DroppedOperationsStillRun) {
   const auto options = AllreduceOptions().op(ReduceOp::Sum);
   const at::Tensor tensor = at::ones({5});
   (void)allreduce_async_(tensor, options);
-  // Goes with the one before it.
+  // This is reduced together with the previous one.
   allreduce(at::ones({1}), options);
   EXPECT_TRUE(tensor.eq(size()).all().item<bool>());
 }
 
-// The same path on all ranks.
+// Returns the same path on all ranks.
 std::string TracePath(const std::string& name) {
   return broadcast_object(::testing::TempDir() + "hvdlite_" + name + "_" +
                               std::to_string(getpid()) + ".json",
@@ -144,9 +144,9 @@ TEST(TimelineTest, DifferentPathsFailOnAllRanks) {
   ExpectSameError(
       [&] { start_timeline(other ? good + ".other" : good); },
       "rank 0 has '" + good + "', rank " + last + " has '" + good + ".other'");
-  start_timeline(good);  // none is recorded
+  start_timeline(good);  // the failed calls have not started a recording
   stop_timeline();
-  // As with HVDLITE_TIMELINE, directories are a rank's own.
+  // As with HVDLITE_TIMELINE, each rank may have its own directory.
   start_timeline(other ? "/" + good : good);
   stop_timeline();
   if (rank() == 0) std::remove(good.c_str());

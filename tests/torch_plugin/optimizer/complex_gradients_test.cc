@@ -1,5 +1,5 @@
-// What is special about complex parameters, on any number of ranks;
-// ComplexModel is trained in training_equivalence_test.cc.
+// Special cases of complex parameters, on any number of ranks.
+// training_equivalence_test.cc trains ComplexModel.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -30,7 +30,7 @@ TEST_P(ComplexGradientsTest, LazyConjugationAndNegationAreApplied) {
                            step);
     };
     {
-      // Views that do not keep what they are views of: nobody else refers to
+      // These views do not keep their base alive, so no other tensor refers to
       // the gradients' memory.
       const at::AutoDispatchBelowADInplaceOrView guard;
       weight.mutable_grad() = values({2, 3}, torch::kComplexFloat).conj();

@@ -1,6 +1,6 @@
-// Parameters that are frozen and unfrozen on the way, or have no gradient ever,
-// on any number of ranks. FreezingModel is trained in
-// training_equivalence_test.cc.
+// Parameters that are frozen and unfrozen during training, or never have a
+// gradient, on any number of ranks. training_equivalence_test.cc trains
+// FreezingModel.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -17,7 +17,7 @@ class FrozenParametersTest : public EveryWayTest {};
 
 INSTANTIATE_TEST_SUITE_P(, FrozenParametersTest, EveryWay());
 
-// Each has a part of the model, and freezes the other's.
+// Each optimizer has one part of the model and freezes the other part.
 TEST_P(FrozenParametersTest, OptimizersThatTakeTurnsTrainAsOneProcess) {
   Net net = MakeNet();
   Net alone = MakeNet();
@@ -53,7 +53,7 @@ TEST_P(FrozenParametersTest, OptimizersThatTakeTurnsTrainAsOneProcess) {
   }
 }
 
-// The others count as zeros, and get the result.
+// The other ranks contribute zeros and get the result.
 TEST_P(FrozenParametersTest, ParameterFrozenOnSomeRanksGetsTheOthersGradient) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
@@ -75,7 +75,7 @@ TEST_P(FrozenParametersTest, ParameterFrozenOnSomeRanksGetsTheOthersGradient) {
   }
 }
 
-// Its hooks are there from the next step on.
+// The parameter has hooks from the next step on.
 TEST_P(FrozenParametersTest, UnfrozenParameterGetsHooks) {
   Net net = MakeNet();
   Freeze(*net->convolution, true);
@@ -99,7 +99,7 @@ struct MaskedModel : torch::nn::Module {
       "weight", torch::full({4}, 1.0 + rank(), torch::kDouble));
 };
 
-// Integers and flags cannot have one.
+// Integers and flags cannot have a gradient.
 TEST_P(FrozenParametersTest, ParametersWithoutGradientMayHaveAnyDtype) {
   MaskedModel model;
   broadcast_parameters(model, 0);

@@ -1,5 +1,5 @@
-// Mistakes after which the ranks train different models, as a
-// DistributedOptimizer finds them by comparing the parameters (HVDLITE_CHECK).
+// Mistakes after which the ranks train different models. A DistributedOptimizer
+// finds them by comparing the parameters (HVDLITE_CHECK).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -26,7 +26,7 @@ void Backward(Net& net, int step) {
   Loss(net, Shard(WholeBatch(step))).backward();
 }
 
-// Steps [first, last) alike on all ranks.
+// Takes steps [first, last), the same on all ranks.
 void Train(Net& net, DistributedOptimizer& optimizer, int first, int last) {
   for (int step = first; step < last; ++step) {
     Backward(net, step);
@@ -43,7 +43,7 @@ std::string LastHasAnother(const std::string& tensor) {
          "' than " + others;
 }
 
-// `call` throws one text on all ranks, with these parts.
+// Expects that `call` throws the same text, with these parts, on all ranks.
 void ExpectDiffer(const std::function<void()>& call, const std::string& sides,
                   const std::string& step, const std::string& cause,
                   const ProcessSet& set = {}) {
@@ -59,7 +59,7 @@ class ReplicaCheckTest : public ::testing::Test {
   }
 };
 
-// A difference from the beginning may be meant.
+// A difference at the beginning may be intended.
 bool IsStrict() {
   return base::ProcessEnvironment().get("HVDLITE_CHECK") == "every";
 }
@@ -109,7 +109,7 @@ TEST_F(ReplicaCheckTest, AnotherLearningRateOnOneRankIsFoundInTheSecondStep) {
                "another learning rate");
 }
 
-// Every rank's hooks reduce the gradients, which no rank uses.
+// Hooks of every rank reduce the gradients, but no rank uses the results.
 TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
@@ -118,7 +118,8 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
       Backward(net, step);
-      // Of this rank alone, as the hooks may not have come to them yet.
+      // Set gradients of this rank alone, since the present ones may already be
+      // reduced.
       for (torch::Tensor& parameter : net->parameters()) {
         parameter.mutable_grad() =
             torch::full_like(parameter, 0.1 * (1 + rank()));
@@ -137,7 +138,7 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
 TEST_F(ReplicaCheckTest, MistakeOfOneRankIsAnErrorOnAllRanks) {
   const struct {
     const char* name;
-    // What is done in a step after backward().
+    // The actions of a step after backward().
     std::function<void(Net&, DistributedOptimizer&, int step)> run;
     std::vector<std::string> parts;
   } mistakes[] = {
@@ -147,8 +148,8 @@ TEST_F(ReplicaCheckTest, MistakeOfOneRankIsAnErrorOnAllRanks) {
          optimizer.zero_grad();
        },
        {"inner().step() instead of step()"}},
-      // With gradients that are reduced (and clipped, say) before it is the
-      // number of the step that differs.
+      // If gradients are reduced before (for example to clip them), the number
+      // of the step differs.
       {"the inner optimizer's step with reduced gradients",
        [](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
          optimizer.synchronize();
@@ -201,14 +202,14 @@ TEST_F(ReplicaCheckTest, ComplexPartsAreComparedButAllNansAreEqual) {
     }
   };
   train(3);
-  // Beside a part that is NaN on all ranks.
+  // Another part is NaN on all ranks.
   if (IsLast()) parts[0][1] = 1e-9;
   ExpectDiffer([&] { train(9); }, LastHasAnother("weight"),
                "but not before step", "");
 }
 
 TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
-  // Its parts are as many; the changed bit is in none that a check before saw.
+  // The check has 16 parts. The changed bit is in none that was checked before.
   const bool every = Config::from_env().check == "every";
   torch::Tensor parameter = torch::zeros({40'000}).requires_grad_();
   DistributedOptimizer optimizer =
@@ -307,7 +308,7 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
   remove_process_set(set);
 }
 
-// An embedding's optimizer has none but sparse gradients, which carry no step.
+// This optimizer has only sparse gradients, which carry no step number.
 TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsAreNotReducedTogether) {
   torch::manual_seed(3);
   torch::nn::Embedding net(torch::nn::EmbeddingOptions(9, 2).sparse(true));
@@ -335,7 +336,7 @@ TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsAreNotReducedTogether) {
   ExpectSameOnAllRanks(*net);
 }
 
-// training_equivalence_test.cc trains with every option, every step checked.
+// training_equivalence_test.cc trains with every option and checks every step.
 TEST(HealthyTrainingTest, NoErrorIfAllRanksSkipAStepAndOptimizersMove) {
   for (const bool views : {false, true}) {
     SCOPED_TRACE(views ? "with views" : "without views");
