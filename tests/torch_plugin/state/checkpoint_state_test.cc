@@ -1,4 +1,4 @@
-// What models and optimizers are after loading a checkpoint.
+// The state of models and optimizers after loading a checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/checkpoint.h>
@@ -105,7 +105,7 @@ class CheckpointStateTest : public ::testing::Test {
   void Load(ModelAndOptimizer& training) {
     load_checkpoint(path_, *training.model, *training.optimizer);
   }
-  // As earlier versions did.
+  // Saves in the format of earlier versions.
   void SavePlain(const torch::nn::Module& model, const Optimizer& optimizer) {
     save_checkpoint(path_, [&](torch::serialize::OutputArchive& archive) {
       archive.write("progress", c10::IValue(std::string()));
@@ -117,8 +117,7 @@ class CheckpointStateTest : public ::testing::Test {
       archive.write("optimizer", of_optimizer);
     });
   }
-  // Loading into `training` throws this, and it goes on as if there had been
-  // none.
+  // Returns the error of loading into `training`, which must change nothing.
   std::string Refused(ModelAndOptimizer& training) {
     ModelAndOptimizer same(Sgd());
     same.Step(2);
@@ -147,7 +146,7 @@ class OptimizerCheckpointTest
   const MakeOptimizer one_ = Of(GetParam().one);
   const bool is_lbfgs_ = GetParam().name[0] == 'L';
 
-  // Of both formats.
+  // `plain`: in the format of earlier versions.
   void ExpectContinues(bool plain) {
     ModelAndOptimizer original(one_);
     original.Step(3);
@@ -178,7 +177,7 @@ TEST_P(OptimizerCheckpointTest, RestoresSavedOptionsAndState) {
 }
 
 TEST_P(OptimizerCheckpointTest, ReadsFilesOfEarlierVersions) {
-  if (is_lbfgs_) GTEST_SKIP() << "they could not save it";
+  if (is_lbfgs_) GTEST_SKIP() << "earlier versions could not save it";
   ExpectContinues(/*plain=*/true);
 }
 
@@ -279,7 +278,7 @@ TEST_F(CheckpointStateTest, OtherParameterGroupsAreRefused) {
 }
 
 TEST_F(CheckpointStateTest, StateOfOtherParametersIsRefused) {
-  // The first group's in the opposite order.
+  // The parameters of the first group in the opposite order.
   ModelAndOptimizer original([](torch::nn::Sequential& model) {
     const std::vector<torch::Tensor> all = model->parameters();
     return OfGroups<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(
@@ -294,7 +293,7 @@ TEST_F(CheckpointStateTest, StateOfOtherParametersIsRefused) {
                         "[4, 3]"));
 }
 
-// A module whose save() writes more than its parameters.
+// A module whose save() writes more tensors than its parameters.
 struct Counter : torch::nn::Module {
   Counter() { weight = register_parameter("weight", torch::ones({2})); }
   void save(torch::serialize::OutputArchive& archive) const override {
@@ -364,7 +363,7 @@ TEST_F(CheckpointStateTest, SavingLbfgsAfterAStepChangesNothing) {
   EXPECT_TRUE(Equal(training.tensors(), undisturbed.tensors()));
 }
 
-// It has a state, but no direction yet.
+// The optimizer has a state, but no direction yet.
 TEST_F(CheckpointStateTest, LbfgsWithStateButWithoutDirection) {
   const auto make = [](double tolerance) {
     return Of(Lbfgs(torch::optim::LBFGSOptions(0.1).tolerance_grad(tolerance)));
@@ -395,7 +394,7 @@ TEST_F(CheckpointStateTest, UnwritableStateIsAnErrorThatNamesTheFile) {
       ErrorText([&] { save_checkpoint(path_, *training.model, optimizer); }),
       HasSubstr("cannot write the checkpoint '" + path_ + "': "));
   EXPECT_FALSE(checkpoint_exists(path_));
-  // In the background it ends nothing.
+  // In the background an error does not end the program.
   CheckpointWriter writer(path_);
   ::testing::internal::CaptureStderr();
   writer.save(*training.model, optimizer);
@@ -406,7 +405,7 @@ TEST_F(CheckpointStateTest, UnwritableStateIsAnErrorThatNamesTheFile) {
             HasSubstr("cannot write the checkpoint '" + path_ + "': ")));
 }
 
-// Without state, and so without a save() and a load().
+// An optimizer without state, which needs no save() and load().
 class SignDescent : public Optimizer {
  public:
   explicit SignDescent(const std::vector<torch::Tensor>& parameters)

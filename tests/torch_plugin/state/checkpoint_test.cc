@@ -24,7 +24,7 @@
 
 namespace {
 
-// The disk takes what other threads than this one sync when the test says so.
+// Other threads wait in fsync() until the test sets disk_is_ready.
 const std::thread::id main_thread = std::this_thread::get_id();
 std::atomic<bool> disk_is_ready{true};
 
@@ -46,7 +46,7 @@ std::string FileBytes(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Anew: some file systems flush a file that is written over.
+// Makes a new file, since some file systems flush a file that is overwritten.
 void WriteBytes(const std::string& file, const std::string& bytes) {
   std::filesystem::remove(file);
   std::ofstream(file, std::ios::binary) << bytes;
@@ -80,7 +80,7 @@ class CheckpointTest : public ::testing::Test {
   std::string Load(Training& training) {
     return load_checkpoint(path_, *training.model, training.optimizer);
   }
-  // The weight in the checkpoint, none if nothing can be loaded.
+  // Returns the weight in the checkpoint; nothing if it cannot be loaded.
   std::optional<double> SavedWeight() {
     Training training(-1);
     try {
@@ -197,7 +197,7 @@ TEST_F(CheckpointTest, ArchivesWithoutAChecksumAreRead) {
     loaded.model->load(archive);
   });
   EXPECT_EQ(loaded.weight(), 5);
-  // And where LibTorch finds them damaged, the one before is taken.
+  // The previous checkpoint is used if LibTorch finds damage.
   std::filesystem::rename(path_, previous_);
   WriteBytes(path_, FileBytes(previous_).substr(0, 500));
   load_checkpoint(path_, [&](torch::serialize::InputArchive& archive) {

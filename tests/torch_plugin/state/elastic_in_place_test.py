@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the ranks that are left go on in place when one is killed, where MPI can.
+"""Checks that the remaining ranks continue in place when one rank is killed, if MPI supports it.
 
 Usage: elastic_in_place_test.py HVDLITERUN ELASTIC_PROGRAM
 """
@@ -40,7 +40,7 @@ class ElasticInPlaceTest(unittest.TestCase):
         self.assertEqual(len(weights), 1, weights)
 
     def test_ranks_continue_without_a_rank_that_throws(self):
-        # It waits for the others in shutdown(), and is told that they go on.
+        # It waits for the others in shutdown() and learns that they continue.
         result = self.run_ranks("", "4", "1", "throws", HVDLITE_HEARTBEAT_SECONDS="0")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, r"rank 1 pid \d+ hvdlite error\] no disk\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether an elastic training that is killed in the middle of an epoch goes on, on any number of ranks.
+"""Checks that an elastic training that is killed within an epoch continues, on any number of ranks.
 
 Usage: elastic_restart_test.py MPIRUN ELASTIC_PROGRAM
 """
@@ -26,7 +26,7 @@ class ElasticRestartTest(unittest.TestCase):
                               stderr=subprocess.PIPE, timeout=120, check=False)
 
     def assert_ends(self, result):
-        """Every sample has been trained on once an epoch; returns the digest of the weights."""
+        """Checks that every sample was trained on once per epoch. Returns the digest of the weights."""
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("samples counted 3 to 3 times\n", result.stdout)
         return re.search(r"^weights (.*)$", result.stdout, re.MULTILINE).group(1)

@@ -1,5 +1,5 @@
 // A process that a rank forks: every call of the public API is an error there,
-// every destructor returns, and the rank goes on.
+// every destructor returns, and the rank itself is not affected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -28,7 +28,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kNothingThrown[] = "nothing was thrown";
-// Of a process that hangs.
+// A process that runs longer counts as hanging.
 constexpr unsigned kDeadlineSeconds = 60;
 
 struct Call {
@@ -36,8 +36,8 @@ struct Call {
   std::function<void()> call;
 };
 
-// The text of the c10::Error that `call` throws in a process that is forked
-// from this one, and that ends by `end`; or how the process has ended.
+// Runs `call` in a process that is forked from this one and ends with `end`.
+// Returns the text of the c10::Error, or how the process ended.
 std::string InForkedProcess(const std::function<void()>& call,
                             void (*end)(int) = _exit) {
   int ends[2] = {-1, -1};
@@ -215,10 +215,10 @@ TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldStillWorks) {
   auto exchanged =
       std::make_unique<AlltoallWork>(alltoall_async(at::ones({size()})));
   auto set = std::make_unique<ProcessSet>(add_process_set({0}));
-  // In flight.
+  // An operation in flight.
   Backward(model);
   Backward(other_model);
-  // So large that threads still write it.
+  // So large that threads are still writing it.
   const at::Tensor large = at::ones({8 << 20});
   at::Tensor value = large.clone();
   auto state = std::make_unique<elastic::State>(
@@ -277,7 +277,7 @@ TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldStillWorks) {
   }
 }
 
-// Destroyed at exit.
+// This is destroyed at exit.
 std::unique_ptr<DistributedOptimizer> static_optimizer;
 
 TEST(ForkedProcessTest, ExitDoesNotAffectTheRank) {
@@ -292,7 +292,7 @@ TEST(ForkedProcessTest, ExitDoesNotAffectTheRank) {
   ExpectWorldWorks();
 }
 
-// What another thread has locked when the process is forked stays locked there.
+// A lock that another thread holds at the fork stays locked in the new process.
 TEST(ForkedProcessTest, LocksOfOtherThreadsAreNotTaken) {
   torch::nn::Linear model(2, 1);
   DistributedOptimizer optimizer = OptimizerOf(model);

@@ -20,7 +20,7 @@ using scaling_sweep::ReadProgramReport;
 using scaling_sweep::SweepFolder;
 using ::testing::HasSubstr;
 
-// On rank 0, which alone writes.
+// Checks the report on rank 0, the only rank that writes it.
 void ExpectSpeed(const std::string& file, int warmup_intervals, double speed,
                  int threads) {
   EXPECT_EQ(std::filesystem::exists(file), rank() == 0);
@@ -36,7 +36,7 @@ TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
   const std::string file = folder / "report.json";
   write_run_report(file, {.items_per_second = 1e9 / 3, .items = "images"});
   ExpectSpeed(file, 0, 1e9 / 3, at::get_num_threads());
-  // Another one takes its place.
+  // Another report replaces it.
   write_run_report(file, {.items_per_second = 100,
                           .items = "images",
                           .intervals = {1, 200, 400, 300},
@@ -52,7 +52,7 @@ TEST(RunReportTest, MachineHasHostAndVersions) {
   if (rank() != 0) return;
   const auto report = ReadProgramReport(folder / "r.json", "", 0);
   ASSERT_TRUE(report.ok()) << report.status();
-  // The names and values that a trainer's report has.
+  // The names and values are those of a trainer's report.
   std::map<std::string, std::string> machine = {{"host", base::HostName()}};
   for (const char* part : {"hvdlite", "LibTorch", "MPI", "UCX"}) {
     machine[part] = support::ValueOf(build_info(), part);

@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 
 using Samples = std::vector<size_t>;
 
-// The ranks of a world, which takes some steps of an epoch; what they are
-// given is appended to `seen`, in rank order. Ends early where the epoch does.
+// The ranks of a world that takes some steps of an epoch. Appends their samples
+// to `seen` in rank order. Stops at the end of the epoch.
 struct World {
   World(const DistributedSampler& sampler, int size)
       : ranks(static_cast<size_t>(size), sampler) {}
@@ -56,7 +56,7 @@ struct World {
   std::vector<DistributedSampler> ranks;
 };
 
-// The order of an epoch, as the first version of the trainers had it.
+// The order of an epoch in the first version of the trainers.
 Samples OrderOf(size_t size, uint64_t seed, uint64_t epoch) {
   Samples order(size);
   for (size_t i = 0; i < size; ++i) order[i] = i;
@@ -85,7 +85,7 @@ TEST(SamplerTest, EverySampleComesOnceInTheSameOrderForAllWorlds) {
       for (int step = 0; step < steps && more; ++step) {
         more = world.Step(seen, batch);
       }
-      // Started again, on other ranks: that is all there is to know.
+      // A restart on other ranks knows nothing else.
       sampler = DistributedSampler(size, batch, /*seed=*/5);
       sampler.resume(world.ranks[0].epoch(), world.ranks[0].position());
     }
