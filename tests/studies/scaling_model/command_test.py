@@ -65,7 +65,7 @@ class CommandTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, done.stderr)
 
-    def test_output_is_that_of_the_golden_files(self):
+    def test_output_matches_the_golden_files(self):
         self.maxDiff = None
         for name, arguments in GOLDEN.items():
             with self.subTest(name), open(os.path.join(HERE, name), encoding="utf-8") as file:
@@ -86,7 +86,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual([name for name, one in column["parameters"].items() if one["fitted"]],
                          ["image-ms", "starved-share"])
 
-    def test_output_files_that_exist_or_are_read_are_refused(self):
+    def test_output_files_that_exist_or_are_read_are_rejected(self):
         table = self.write("table.json", "{}")
         for command in (["fit", table], ["predict", table]):
             for flag in ("--json", "--svg"):
@@ -96,7 +96,7 @@ class CommandTest(unittest.TestCase):
                     self.refuse([*command, flag, table, "--overwrite"], "it is read, too")
                     self.assertEqual(self.read("earlier"), "earlier")
 
-    def test_gradients_and_links_are_those_of_the_flags(self):
+    def test_flags_set_gradients_and_links(self):
         path = self.write("gradients.txt", "1000000\n")
         output = self.succeed("predict", "--image-ms", "1", "--nodes", "2", "--gradients", path, "--overlap", "1",
                               "--cycle-ms", "0", "--software-ns-per-byte", "1", "--network", "tofu")
@@ -155,7 +155,7 @@ class CommandTest(unittest.TestCase):
         for part in (">horovod</text>", ">+ shared memory</text>", ">efficiency, %</text>"):
             self.assertIn(part, self.read("out.svg"))
 
-    def test_what_hvdlite_adds_are_lines_of_their_own(self):
+    def test_additions_of_hvdlite_have_their_own_lines(self):
         def systems(*flags):
             text = self.succeed("predict", "--image-ms", "2", "--nodes", "8", "--max-simulated-ranks", "8", *flags)
             strong, weak = re.findall(r"nodes  system .*\n(?:.+\n)+", text)
@@ -169,7 +169,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(systems("--add", "none", "--hvdlite-algorithm", "ring", "--hvdlite-software-ns-per-byte", "1"),
                          equal + ["+ algorithm", "+ 1 ns per byte"])
 
-    def test_debians_python_is_taken_where_another_lacks_scipy(self):
+    def test_debians_python_is_used_if_another_lacks_scipy(self):
         os.mkdir(self.path("bin"))
         os.symlink("/usr/bin/python3", self.path("bin/python3"))
         self.write("pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
@@ -180,7 +180,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(told.returncode, 1)
         self.assertIn("tools/setup --studies installs it", told.stderr)
 
-    def test_efficiencies_are_told(self):
+    def test_efficiencies_are_printed(self):
         text = self.succeed("efficiency", TABLE)
         for one in ("30.74 %", "67.16 %"):
             self.assertIn(one, text)

@@ -51,7 +51,7 @@ class SyntheticTest(unittest.TestCase):
                      replace(model.MODEL, first_batch_share=0))
         self.assertAlmostEqual(fit.model.jitter, 0.05, delta=1e-3)
 
-    def test_parameters_are_no_more_than_rows_and_those_that_rows_tell(self):
+    def test_only_parameters_that_the_rows_determine_are_fitted(self):
         self.assertEqual(fitted(synthetic(), [1, 8]).parameters, ("image-ms", "starved-share"))
         for table, fit_nodes in ((synthetic(ranks_per_node=4), [1, 8]), (synthetic(), [2, 8])):
             self.assertEqual(fitted(table, fit_nodes).parameters, ("image-ms", "software-ns-per-byte"))
@@ -89,7 +89,7 @@ class SyntheticTest(unittest.TestCase):
 
 
 class BeyondTest(unittest.TestCase):
-    def test_errors_beyond_the_rows_are_those_of_fits_to_the_first(self):
+    def test_errors_beyond_the_rows_come_from_fits_to_the_first_rows(self):
         table, parameters = synthetic(replace(KNOWN, jitter=0.1)), ["image-ms", "starved-share"]
         fit = fit_column(table, table.columns[0], KNOWN, parameters, [1, 4, 16, 64])
         # From up to 4, 8, ..., 64 nodes to all that are more.
@@ -98,7 +98,7 @@ class BeyondTest(unittest.TestCase):
         first_three = fitted(table, [1, 2, 4], parameters, KNOWN)
         self.assertEqual(fit.beyond[4].max_error, abs(first_three.points[7].error))
 
-    def test_the_reach_of_a_prediction_is_what_was_measured_at_least_as_far_away(self):
+    def test_reach_has_the_errors_measured_at_least_as_far_away(self):
         fit = Fit(Column("", 1, ()), (), model.MODEL)
         self.assertEqual(fit.reach(8), (0, None))
         points = [Point(1, 1, 1, True), Point(2, 1, 0.75, False), Point(4, 1, 1, True), Point(8, 1, 3, False)]
@@ -112,7 +112,7 @@ class BeyondTest(unittest.TestCase):
 
 
 class SubsetsTest(unittest.TestCase):
-    def test_they_are_all_choices_of_rows(self):
+    def test_subsets_are_all_choices_of_rows(self):
         table, told = synthetic(), []
         every, complete = errors_of_subsets(table, table.columns[0], KNOWN, ["image-ms"], 2, 0.01,
                                             lambda: told.append(1))
@@ -121,7 +121,7 @@ class SubsetsTest(unittest.TestCase):
         with self.assertRaisesRegex(Wrong, "1 to 7 rows, but have 8"):
             errors_of_subsets(table, table.columns[0], KNOWN, ["image-ms"], 8, 0.1)
 
-    def test_those_that_tell_all_parameters_are_those_with_one_rank(self):
+    def test_subsets_with_one_rank_determine_all_parameters(self):
         table = synthetic(changes=[(3, 1.1)])
         every, complete = errors_of_subsets(table, table.columns[0], model.MODEL, model.PARAMETERS, 4, 0.01)
         self.assertEqual((every.choices, complete.choices), (70, 35))
@@ -141,12 +141,12 @@ class PublishedTest(unittest.TestCase):
             self.assertLessEqual(fit.max_error, 0.2 if index == 0 else 0.03, fit.column.name)
             self.assertLessEqual(fit.median_error, 0.06, fit.column.name)
 
-    def test_up_to_eight_nodes_tell_the_others_but_for_fujitsus_128(self):
+    def test_up_to_eight_nodes_predict_the_others_except_fujitsus_128(self):
         for index in range(6):
             fit = model.published_fit((1, 2, 8), index)
             self.assertLessEqual(fit.max_error, 0.25 if index == 0 else 0.08, fit.column.name)
 
-    def test_first_batches_of_four_ranks_cost_a_third_on_top(self):
+    def test_first_batches_of_four_ranks_cost_a_third_more(self):
         table = model.published()
         for index in (3, 4, 5):
             column = table.columns[index]

@@ -113,7 +113,7 @@ class StepTest(unittest.TestCase):
                     found = json.load(file)
                 self.assertEqual((found["between_nodes"], found["within_node"]), (asdict(link), asdict(SHARED_MEMORY)))
 
-    def test_a_program_that_is_not_there_or_fails_is_named(self):
+    def test_a_missing_or_failing_program_is_named(self):
         with self.assertRaisesRegex(Wrong, "cannot run /nonexistent: .* --scale-sim"):
             Simulator("/nonexistent").step(Hvdlite(), RESNET50, 1, 2)
         with self.assertRaisesRegex(Wrong, "failed: .*--arity"):
@@ -138,7 +138,7 @@ class PredictTest(unittest.TestCase):
         self.assertEqual((found[6].system, found[6].epoch.seconds), ("horovod", fit.points[4].predicted))
         self.assertAlmostEqual(found[7].epoch_gain, 1, delta=0.05)
 
-    def test_what_it_knows_too_little_of_is_refused(self):
+    def test_unsupported_tables_are_rejected(self):
         with self.assertRaisesRegex(Wrong, "'Fujitsu/4' has several ranks per node"):
             predict(model.published(), model.published_fit((1, 2, 8), 3), systems(), [2], SIMULATOR)
         with self.assertRaisesRegex(Wrong, "divide 48 cores"):

@@ -66,7 +66,7 @@ class JsonTest(unittest.TestCase):
         self.assertEqual(table.columns[5].epoch_seconds[7], 11.7)
         self.assertEqual(table.columns[5].ranks_per_node, 4)
 
-    def test_efficiencies_are_those_that_are_printed(self):
+    def test_efficiencies_match_the_published_ones(self):
         table = model.published()
         for column, printed in ((table.columns[0], 30.75), (table.columns[3], 67.14)):
             # With two digits, computed from times that had more.
@@ -83,14 +83,14 @@ class SweepTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, str(refused.exception))
 
-    def test_ranks_of_one_node_are_its_n(self):
+    def test_ranks_of_one_node_are_the_rows(self):
         table = tables.parse_sweep(ONE_NODE, batch_per_rank=20)
         self.assertTrue(table.ranks_stand_for_nodes)
         self.assertEqual((table.images, table.batch_per_rank), (1000, 20))  # 10 s at 100 a second
         self.assertEqual(table.nodes, [1, 2, 4])  # not the oversubscribed
         self.assertEqual(table.columns, [tables.Column("a, 1 thread", 1, (10, 6.25, 4))])
 
-    def test_nodes_are_its_n_where_there_are_several(self):
+    def test_nodes_are_the_rows_if_there_are_several(self):
         text = TITLES + "".join(
             line(setting, nodes, 4 * nodes, 100 * nodes, "") for setting in ("a", '"b, ""c"""')
             for nodes in (1, 2, 4, 8) if setting != "a" or nodes != 2)
@@ -100,7 +100,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(table.columns[1], tables.Column('b, "c", 1 thread, 4 ranks per node', 4, (8, 2, 1)))
         self.assertEqual((table.batch_of_rank(16), table.batch_of_rank(128)), (4, 1))
 
-    def test_what_is_missing_is_named(self):
+    def test_missing_facts_are_named(self):
         self.refuse("nodes,ranks\n1,1\n", "lacks the columns setting, mapping, threads", "scaling_sweep report",
                     batch_per_rank=20)
         self.refuse("", "lacks the columns setting", batch_per_rank=20)
@@ -115,7 +115,7 @@ class SweepTest(unittest.TestCase):
         with self.assertRaisesRegex(Wrong, "/table.csv: cannot be read"):
             tables.read("/", batch_per_rank=20)
 
-    def test_numbers_that_are_none_are_no_rows(self):
+    def test_invalid_numbers_are_not_rows(self):
         odd = [line("a", 1, 1 << 30, 100, 1), line("a", 2, 1, 100, 1), line("a", 1, 1, "nan", 1),
                line("a", 1, 1, "1e300", 1), line("a", "x", 1, 100, 1)]
         table = tables.parse_sweep(ONE_NODE + "".join(odd), batch_per_rank=20)
