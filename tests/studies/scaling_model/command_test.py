@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""studies/scaling_model/scaling_model as a user runs it.
+"""Tests studies/scaling_model/scaling_model as a user runs it.
 
 usage: command_test.py SCALE_SIM [--update]
 
---update writes what it prints to the files that it is compared with."""
+--update writes its output to the golden files."""
 
 import json
 import os
@@ -23,7 +23,7 @@ GOLDEN = {
     "predict.golden": ["predict", TABLE, "--columns", "GNU/1", "--nodes", "1,2,128", "--max-simulated-ranks", "64"],
 }
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?")
-SCALE_SIM = None  # of the command line
+SCALE_SIM = None  # from the command line
 
 
 def run(arguments):
@@ -32,7 +32,7 @@ def run(arguments):
 
 
 def texts_and_numbers(text):
-    """What stands between the numbers of a text, less the space that they take, and the numbers."""
+    """Returns the parts of a text between its numbers, with single spaces, and the numbers."""
     return ([" ".join(part.split()) for part in NUMBER.split(text)], [float(one) for one in NUMBER.findall(text)])
 
 
@@ -72,7 +72,7 @@ class CommandTest(unittest.TestCase):
                 expected_texts, expected = texts_and_numbers(file.read())
                 texts, numbers = texts_and_numbers(self.succeed(*arguments))
                 self.assertEqual(texts, expected_texts)
-                # Searches for the minimum end 0.3 points of an error from each other, where Fujitsu's are all alike.
+                # Searches for the minimum can end with errors that differ by 0.3 points, as those of Fujitsu do.
                 delta = 0.31 if name == "fit.golden" else 0.11
                 for found, wanted in zip(numbers, expected):
                     self.assertAlmostEqual(found, wanted, delta=max(delta, 2e-3 * abs(wanted)))
@@ -103,7 +103,7 @@ class CommandTest(unittest.TestCase):
         # 512 ms of computation, then 4 MB at 1.15 ns per byte.
         self.assertRegex(output, r"(?m)^ +2  horovod +2 +49 ")
         self.assertRegex(output, r"(?m)^ +2  horovod +2 +516\.6 ")
-        # 94.1 MB at 10 ns per byte on top of 512 ms.
+        # 94.1 MB at 10 ns per byte, in addition to 512 ms.
         self.assertRegex(self.succeed("predict", "--image-ms", "1", "--nodes", "2", "--cycle-ms", "0",
                                       "--net-ns-per-byte", "10"), r"(?m)^ +2  horovod +2 +1453\.\d ")
 
@@ -132,7 +132,7 @@ class CommandTest(unittest.TestCase):
                                                for ranks in (1, 2, 4, 8)))
         text = self.succeed("fit", self.folder, "--batch-per-rank", "10", "--svg", self.path("fit.svg"))
         self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 4 nodes", " ".join(text.split()))
-        self.assertRegex(text, r"\(0\) +\(0\) ")  # its speeds leave the first batch out
+        self.assertRegex(text, r"\(0\) +\(0\) ")  # its speeds do not include the first batch
         self.refuse(["fit", self.folder], "table.csv", "--batch-per-rank")
         xml.parse(self.path("fit.svg"))
         for part in (">measured</text>", ">model</text>", ">s per epoch</text>", ">ranks</text>", "1 thread</text>"):

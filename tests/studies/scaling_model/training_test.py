@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The parts of the model of training, each against values computed by hand."""
+"""Tests the parts of the model of training against values computed by hand."""
 
 import os
 import unittest
@@ -23,7 +23,7 @@ class GradientsTest(unittest.TestCase):
         ready = resnet50(10).ready
         self.assertLess(ready[1], 1e-4)  # the classifier's weight
         self.assertEqual((ready[-1], sorted(ready)), (1, ready))
-        # Half of the bytes, but a fifth of the work, are in the last three blocks.
+        # The last three blocks have half of the bytes, but a fifth of the work.
         self.assertAlmostEqual(ready[2 + 3 * 10 - 1], 0.2, delta=0.03)
 
     def test_a_file_has_elements_and_work_per_line(self):
@@ -99,7 +99,7 @@ class HorovodStepTest(unittest.TestCase):
                                           software_ns_per_byte=1000), **changes), 2, ranks)
 
     def milliseconds(self, **changes):
-        # Less what negotiation takes: of one byte each way.
+        # Subtract the time of negotiation: one byte each way.
         return 1e3 * self.step(**{"between_nodes": Link(0, 0, 0, 0), **changes}).step
 
     def test_one_rank_only_computes(self):
@@ -121,7 +121,7 @@ class HorovodStepTest(unittest.TestCase):
         self.assertAlmostEqual(self.milliseconds(starved_share=0.5), 2 * 60 + 4)
 
     def test_tensors_wait_for_the_next_cycle(self):
-        # The first at 42 ms, the other three cycles after 43 ms.
+        # The first tensor starts at 42 ms, the other one three cycles after 43 ms.
         self.assertAlmostEqual(self.milliseconds(cycle_ms=7), 64 + 3)
 
     def test_the_slowest_rank_decides(self):
@@ -135,7 +135,7 @@ class HorovodStepTest(unittest.TestCase):
     def test_the_root_hears_from_every_rank_before_a_batch(self):
         step = self.step(9, gradients=Gradients("one", (1,), (1,)), software_ns_per_byte=0,
                          between_nodes=Link(0, 100, 0, 0))
-        # Reports of 8 others, and answers to them, and one exchange per doubling.
+        # 8 other ranks send reports and get answers, and there is one exchange per doubling.
         self.assertAlmostEqual(1e6 * step.exposed, (8 + 8 + 2) * 100 + (3 + 2) * 200)
 
 
