@@ -73,7 +73,7 @@ class SyntheticTest(unittest.TestCase):
     def test_nodes_and_parameters_that_do_not_exist_are_refused(self):
         for fit_nodes, parameters, said in (
                 ([1, 3], None, "no row for 3 nodes"), ([1, 1], None, "named twice"), ([], None, "at least one"),
-                (NODES, None, "none is left"), ([1, 2], ["speed"], "'speed'; known are image-ms"),
+                (NODES, None, "none remains"), ([1, 2], ["speed"], "'speed'; known are image-ms"),
                 ([1, 2], ["image-ms", "image-ms"], "named twice")):
             with self.assertRaisesRegex(Wrong, said):
                 fitted(synthetic(), fit_nodes, parameters)
