@@ -310,8 +310,8 @@ STUDY = Study(
         "unless there are real files; `tiny`: 40): a step of 20 real proteins takes several seconds on two cores. The "
         "first step allocates memory, and there are only a few steps.",
         "All set-ups use the same sequences; two ranks with 20 each need half as many steps. A rank pads to its "
-        "longest protein, and the other rank waits. So two ranks need the time for 1.1 (by length) to 1.2 times (by squared "
-        "length) the work of one process, in these 320 sequences of the real files as in the whole epoch.",
+        "longest protein, and the other rank waits. So two ranks need the time for 1.1 (by length) to 1.2 times (by "
+        "squared length) the work of one process, in these 320 sequences of the real files as in the whole epoch.",
         "If the machine has one NUMA domain, each of two ranks uses half of its cores, so that all cores compute in "
         "both cases, as in the study.",
         "Losses are of an epoch of generated short proteins, also if there are real files, with a warm-up of 100 steps "

@@ -6,7 +6,7 @@ import math
 from itertools import accumulate
 
 BYTES_PER_ELEMENT = 4  # float32
-MOST_ELEMENTS = 10 ** 12  # of all gradients
+MOST_ELEMENTS = 10 ** 12  # limit for all gradients together
 
 
 class Wrong(Exception):
@@ -19,7 +19,7 @@ class Wrong(Exception):
 class Link:
     latency_us: float
     overhead_us: float  # a core's time per message, at either end
-    gap_us: float       # between messages, at a port
+    gap_us: float       # time between messages at a port
     ns_per_byte: float
 
 
@@ -34,11 +34,11 @@ class Gradients:
     """The gradients of a step, in the order in which backward makes them."""
     name: str
     elements: tuple
-    work: tuple  # to compute each, relative to the others
+    work: tuple  # relative work of computing each gradient
 
     def __post_init__(self):
         total, done = sum(self.work), list(accumulate(self.work))
-        object.__setattr__(self, "ready", [part / total for part in done[:-1]] + [1.0])  # after this part of backward
+        object.__setattr__(self, "ready", [part / total for part in done[:-1]] + [1.0])  # share of backward after which each is ready
         object.__setattr__(self, "sums", [0, *accumulate(BYTES_PER_ELEMENT * one for one in self.elements)])
 
     @property
@@ -112,23 +112,23 @@ def gradients_named(name):
 class Model:
     """All facts that an epoch depends on."""
     gradients: Gradients = resnet50(10)
-    image_ms: float = 1             # forward and backward of an image on a rank alone
-    forward_share: float = 1 / 3    # of it, the forward pass
-    starved_share: float = 0        # of its speed, lost to a communication thread where there is more than one rank
-    first_batch_share: float = 0    # what an epoch's first batch costs on top, of its computation
-    jitter: float = 0               # ranks compute 1 + E times as long in a step, E exponential with this mean
+    image_ms: float = 1             # forward and backward of an image, on a single rank
+    forward_share: float = 1 / 3    # share of the forward pass in it
+    starved_share: float = 0        # share of the speed lost to a communication thread, with more than one rank
+    first_batch_share: float = 0    # additional cost of an epoch's first batch, relative to its computation
+    jitter: float = 0               # ranks need 1 + E times as long in a step; E is exponential with this mean
     within_node: Link = SHARED_MEMORY
     between_nodes: Link = NETWORKS["infiniband"]
-    ranks_per_node: int = 1         # they share its port
+    ranks_per_node: int = 1         # they share the node's port
     algorithm: str = "recursive-doubling"
-    software_ns_per_byte: float = 0  # on top of the link's: copies, additions, page faults
-    hierarchical: bool = False      # first within the node by shared memory, then each rank its part among nodes
+    software_ns_per_byte: float = 0  # in addition to the link's: copies, additions, page faults
+    hierarchical: bool = False      # reduce in the node's shared memory first; then each rank reduces a part between nodes
     shared_memory_ns_per_byte: float = 0
-    chunk_bytes: int = 0            # larger buffers are reduced in pieces of this size; 0: at once
+    chunk_bytes: int = 0            # larger buffers are reduced in chunks of this size; 0: in one chunk
     cycle_ms: float = 1             # HOROVOD_CYCLE_TIME
     fusion_bytes: int = 64 << 20    # HOROVOD_FUSION_THRESHOLD
-    overlap: float = 0              # the part of its speed at which computation goes on during an allreduce
-    last_batch: str = "partial"     # full: an epoch's last step takes a full batch, whatever is left
+    overlap: float = 0              # relative speed of computation during an allreduce
+    last_batch: str = "partial"     # full: an epoch's last step takes a full batch, even if fewer images remain
 
     def allreduce_lines(self, ranks):
         """Returns [(us, ns per byte)] of an allreduce for each permitted algorithm. The fastest one is used."""
@@ -162,7 +162,7 @@ class Model:
         found = []
         if self.algorithm in ("recursive-doubling", "fastest"):
             found.append(total(fold + [exchange(1 << one < ranks_per_node) for one in rounds]))
-        if self.algorithm in ("rabenseifner", "fastest"):  # halves to the farthest, and back
+        if self.algorithm in ("rabenseifner", "fastest"):  # halves to the farthest rank first, and back
             found.append(total(fold + 2 * [exchange(1 << one < ranks_per_node, 0.5 ** (len(rounds) - one))
                                            for one in rounds]))
         if self.algorithm in ("ring", "fastest"):  # one rank of a node sends to another
@@ -180,7 +180,7 @@ class Model:
 
 
 def fastest(lines, size):
-    """Seconds."""
+    """Times in seconds."""
     return 1e-6 * min(us + 1e-3 * ns * size for us, ns in lines)
 
 
@@ -191,9 +191,9 @@ def harmonic(draws):
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """Seconds."""
+    """Times in seconds."""
     step: float           # until all is reduced
-    computation: float    # of the slowest rank, starved as it is
+    computation: float    # of the slowest rank, with the loss to the communication thread
     communication: float = 0.0  # all allreduces
     batches: int = 0
 
@@ -220,7 +220,7 @@ def horovod_step(model, images, ranks):
     """Returns a step of `ranks` ranks with `images` images each. In every cycle the ranks agree on ready tensors.
     These are packed into buffers of up to fusion_bytes and reduced by blocking calls."""
     computation = images * model.image_ms * 1e-3
-    if model.jitter > 0:  # the slowest decides
+    if model.jitter > 0:  # the slowest rank decides
         computation *= 1 + model.jitter * harmonic(ranks)
     if ranks == 1:
         return Step(computation, computation)
@@ -234,7 +234,7 @@ def horovod_step(model, images, ranks):
         if ready[first] > computed:
             now += (ready[first] - computed) / speed
             computed = ready[first]
-        if cycle > 0:  # cycles without anything ready have gone by
+        if cycle > 0:  # skip cycles in which nothing was ready
             wait = max(0.0, begin + math.ceil((now - begin) / cycle) * cycle - now)
             now += wait
             computed = min(computation, computed + wait * speed)

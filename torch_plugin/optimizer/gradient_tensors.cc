@@ -23,7 +23,7 @@ bool HasElementsAs(const at::Tensor& gradient, const at::Tensor& other) {
          !gradient.is_neg();
 }
 
-// The size of a cache line. No processor has longer vectors.
+// Alignment for cache lines and for vectors.
 constexpr size_t kAlignment = 64;
 
 // Larger gradients are checked with several threads.
