@@ -38,7 +38,8 @@ class Gradients:
 
     def __post_init__(self):
         total, done = sum(self.work), list(accumulate(self.work))
-        object.__setattr__(self, "ready", [part / total for part in done[:-1]] + [1.0])  # share of backward after which each is ready
+        # The share of backward after which each gradient is ready.
+        object.__setattr__(self, "ready", [part / total for part in done[:-1]] + [1.0])
         object.__setattr__(self, "sums", [0, *accumulate(BYTES_PER_ELEMENT * one for one in self.elements)])
 
     @property
@@ -122,7 +123,7 @@ class Model:
     ranks_per_node: int = 1         # they share the node's port
     algorithm: str = "recursive-doubling"
     software_ns_per_byte: float = 0  # in addition to the link's: copies, additions, page faults
-    hierarchical: bool = False      # reduce in the node's shared memory first; then each rank reduces a part between nodes
+    hierarchical: bool = False      # first in the node's shared memory, then each rank a part between nodes
     shared_memory_ns_per_byte: float = 0
     chunk_bytes: int = 0            # larger buffers are reduced in chunks of this size; 0: in one chunk
     cycle_ms: float = 1             # HOROVOD_CYCLE_TIME
@@ -180,7 +181,7 @@ class Model:
 
 
 def fastest(lines, size):
-    """Times in seconds."""
+    """Returns the time of the fastest algorithm in seconds."""
     return 1e-6 * min(us + 1e-3 * ns * size for us, ns in lines)
 
 
