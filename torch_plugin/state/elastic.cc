@@ -214,8 +214,9 @@ class State::Impl {
       restored_buffers_ = std::move(buffers);
       return;
     }
-    if (!options_.read_other())
+    if (!options_.read_other()) {
       ThrowError("it was not written by elastic::State");
+    }
     restored_ranks_ = 0;
     options_.read_other()(archive);
   }
