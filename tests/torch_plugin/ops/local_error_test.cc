@@ -136,8 +136,8 @@ TEST(LocalErrorTest, OpsNotSupportedForDtypeOrOperation) {
   const at::Tensor flags = at::ones({2}, at::kBool);
   const at::Tensor whole = at::ones({2}, at::kInt);
   ExpectSameErrors({
-      {[&] { allreduce(flags); }, "no Average"},
-      {[&] { scatter(flags, ReduceOp::Average); }, "no Average"},
+      {[&] { allreduce(flags); }, "do not support Average"},
+      {[&] { scatter(flags, ReduceOp::Average); }, "do not support Average"},
       {[&] { allreduce(whole, With(ReduceOp::Adasum)); }, "floating-point"},
       {[&] { allreduce(ones, With(static_cast<ReduceOp>(99))); },
        "unknown ReduceOp 99"},
@@ -150,7 +150,7 @@ TEST(LocalErrorTest, OpsNotSupportedForDtypeOrOperation) {
   for (const at::ScalarType type : kDtypes) {
     ExpectSameError(
         [&] { scatter(at::ones({4 * size()}, type), ReduceOp::Adasum); },
-        "no Adasum");
+        "does not support Adasum");
   }
   const at::Tensor complex = at::ones({2}, at::kComplexFloat);
   for (const auto& [op, part] :
