@@ -95,7 +95,7 @@ TEST(SamplerTest, EverySampleComesOnceInTheSameOrderForAllWorlds) {
   }
 }
 
-TEST(SamplerTest, FullBatchesAreDealtInRankOrder) {
+TEST(SamplerTest, FullBatchesAreDistributedInRankOrder) {
   const Samples order = OrderOf(24, 1, 0);
   for (int rank = 0; rank < 3; ++rank) {
     DistributedSampler sampler(24, 2, 1);
