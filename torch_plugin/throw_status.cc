@@ -55,8 +55,8 @@ std::shared_ptr<World> CurrentWorld() {
 
 }  // namespace internal
 
-// What Config declares. Here and not in config_loader.cc: the symbols of a
-// static library stay hidden inside libhvdlite.so.
+// Functions that Config declares. They are not in config_loader.cc, since
+// symbols of a static library stay hidden inside libhvdlite.so.
 
 Config Config::from_env() {
   absl::StatusOr<Config> config = LoadConfig(base::ProcessEnvironment());

@@ -1,4 +1,4 @@
-// Turns what fails into exceptions, at the edge of the public API, and back.
+// Converts statuses to exceptions for the public API, and back.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@ class World;
 // Throws c10::Error with `message`, without a C++ backtrace.
 [[noreturn]] void ThrowError(std::string message);
 
-// Nothing if OK; else WorldBroken for Unavailable and c10::Error for
-// everything else, with the status's text.
+// Does nothing if the status is OK. Otherwise throws WorldBroken for
+// Unavailable and c10::Error for everything else, with the status's text.
 void ThrowIfError(const absl::Status& status);
 
-// As ThrowIfError, but c10::ValueError, which is a c10::Error, for
-// InvalidArgument: of a configuration.
+// Like ThrowIfError, but throws c10::ValueError, which is a c10::Error, for
+// InvalidArgument, the status of a bad configuration.
 void ThrowIfConfigError(const absl::Status& status);
 
-// What a public operation throws, as a status.
+// Returns what a public operation throws as a status.
 absl::Status StatusOfOperation(absl::FunctionRef<void()> operation);
 
 template <typename T>
@@ -33,11 +33,12 @@ T ValueOrThrow(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Throws c10::Error in a process that was forked from a rank. What does not
-// begin with CurrentWorld() begins with this, before it takes a lock.
+// Throws c10::Error in a process that was forked from a rank. Call it first in
+// public functions that do not begin with CurrentWorld(), before they take a
+// lock.
 void ThrowIfForked();
 
-// The world of this process; throws c10::Error where there is none.
+// The world of this process. Throws c10::Error if there is none.
 std::shared_ptr<World> CurrentWorld();
 
 }  // namespace hvdlite::internal

@@ -1,4 +1,4 @@
-"""The transformer for proteins: one process on all cores against two ranks."""
+"""The transformer for proteins: one process on all cores, compared with two ranks."""
 
 import gzip
 import re
@@ -9,10 +9,10 @@ TRAIN = "cullpdb+profile_6133_filtered.npy.gz"
 TEST = "cb513+profile_split1.npy.gz"
 PROTEINS = (5534, 514)  # of TRAIN and TEST
 SEQUENCES = 20   # a step, of each process
-# What the study's script sets for jemalloc.
+# The jemalloc settings of the study's script.
 MALLOC_CONF = ("oversize_threshold:1,background_thread:true,metadata_thp:auto,"
                "dirty_decay_ms:9000000000,muzzy_decay_ms:9000000000")
-# KMP_AFFINITY=granularity=fine,compact,1,0 as other OpenMP runtimes know it, too.
+# KMP_AFFINITY=granularity=fine,compact,1,0 in variables that other OpenMP runtimes know.
 BOUND = {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
 ALONE, TOGETHER = "one process", "two ranks"
 PUBLISHED = {
@@ -33,16 +33,16 @@ def run(bench, page):
     compare_speed(bench, page, proteins, generated)
     folder = bench.folder / proteins.folder
     if proteins.real and any(is_rebuilt(folder / file) for file in (TRAIN, TEST)):
-        proteins.remark = ("not Princeton's, but rebuilt without terminals, solvent accessibility "
-                           "and profile, which `train_transformer` does not read")
+        proteins.remark = ("not Princeton's files, but rebuilt without terminals, solvent accessibility "
+                           "and profile; `train_transformer` does not read these")
     compare_losses(bench, page, proteins, generated)
     profile(bench, page, proteins)
     if bench.numa_nodes == 1:
         page.missing(
-            "Two NUMA domains", "here both ranks use the same memory. On two sockets the threads of one process read "
-            "and write pages of both, half of them through the link between the sockets; a rank on each has its own "
-            "(`--mem bind`). That part of the published gain cannot show here; how much of the 1.71 times it is, the "
-            "study does not tell",
+            "Two NUMA domains", "here both ranks use the same memory. On two sockets the threads of one process use "
+            "pages of both sockets, half of them over the link between the sockets; one rank per socket uses its own "
+            "memory (`--mem bind`). This part of the published gain cannot be seen here. The study does not say how "
+            "much of the factor 1.71 it is",
             "studies/study pssp --data FOLDER    # on a machine with two NUMA nodes and 40 cores")
 
 
@@ -63,7 +63,7 @@ def listed(*differences):
 
 
 def other_size(proteins, output):
-    """What to say where the real files have other numbers of proteins than the study's; `output` is
+    """Returns a remark if the real files have other numbers of proteins than the study. `output` is
     that of train_transformer."""
     found = tuple(map(int, re.search(r": (\d+) sequences to train with, (\d+) to test", output).groups()))
     if found == PROTEINS or not proteins.real:
@@ -72,8 +72,8 @@ def other_size(proteins, output):
 
 
 def is_rebuilt(file):
-    """Whether the first protein has only zeros in columns 31 to 55: terminals, solvent
-    accessibility and profile."""
+    """Whether the first protein has only zeros in columns 31 to 55 (terminals, solvent
+    accessibility and profile)."""
     with gzip.open(file) as array:
         header = array.read(int.from_bytes(array.read(10)[8:], "little"))
         size = int(re.search(rb"'descr': '.f(\d)'", header)[1])
@@ -84,13 +84,13 @@ def is_rebuilt(file):
 # ---- Speed.
 
 def some_sequences(bench):
-    """How many speeds are measured with; None: a whole epoch. In 320 two ranks wait as long for
-    each other's longest proteins as in an epoch, in fewer longer."""
+    """Returns the number of sequences for measuring speeds; None: a whole epoch. With 320, two ranks wait
+    for each other's longest proteins as long as in an epoch; with fewer they wait longer."""
     return bench.pick(320, None, tiny=40)
 
 
 def sweep_spec(bench, proteins, jemalloc):
-    """The two published set-ups, and between them one change at a time."""
+    """Measures the two published set-ups and the changes between them, one at a time."""
     threads, sequences = threads_of_two(bench), some_sequences(bench)
 
     def setting(name, ranks, threads, flags, batch="--batch-size-per-rank", environment=None):
@@ -98,7 +98,7 @@ def sweep_spec(bench, proteins, jemalloc):
         words = [batch, str(SEQUENCES), "--deal", "random"]
         words += ["--no-test", "--max-steps", str(sequences // step)] if sequences else []
         lines = [f'name: "{name}" ranks: {ranks} threads: {threads}']
-        # The cores of the node are dealt evenly: a socket to each of two ranks.
+        # The cores of the node are distributed evenly: one socket for each of two ranks.
         lines += ["alone: true"] if flags is None else ['mapping: "node"']
         lines += [f'launcher_flag: "{flag}"' for flag in flags or []]
         lines += [f'argument: "{word}"' for word in words]
@@ -159,10 +159,10 @@ def compare_speed(bench, page, proteins, generated):
         [[row["setting"], row["ranks"], row["threads"], row["items_per_second_median"],
           "–" if row["interval_low"] is None else "%.2f to %.2f" % (row["interval_low"], row["interval_high"]),
           row["epoch_seconds"], ratio(ALONE, row["setting"])] for row in rows],
-        f"The first is the study's one process, the last{' but one' if jemalloc else ''} its two ranks: they differ in "
-        "the ranks, in the allocator and in the sequences of a step, which are 20 for each process. All use all cores. "
-        "What ranks gain because operators of one process do not gain from its threads (below; batched matrix products "
-        "above all where LibTorch is built without MKL) need not be part of the published gain.")
+        f"The first is the study's single process, the last{' but one' if jemalloc else ''} its two ranks. They differ "
+        "in the number of ranks, in the allocator and in the sequences per step, 20 per process. All use all cores. "
+        "Some operators of one process do not profit from more threads (see below), mainly batched matrix products if "
+        "LibTorch is built without MKL. The gain of two ranks from this need not be part of the published gain.")
     page.bars("Speed", "sequences/s", [row["setting"] for row in rows],
               {"here": [row["items_per_second_median"] for row in rows]})
     if not jemalloc:
@@ -175,8 +175,8 @@ LINE = re.compile(r"train_loss +([\d.]+) test_loss: +([\d.]+) train_acc ([\d.]+)
 
 
 def compare_losses(bench, page, proteins, generated):
-    """The first epoch, whole; where that would take hours, of generated short proteins, which tell
-    what a step of 20 sequences for each rank changes."""
+    """Trains the whole first epoch. If this would take hours, uses generated short proteins, which show the
+    effect of a step with 20 sequences per rank."""
     folder, real = proteins.folder, proteins.real and bench.scale == "published"
     if bench.scale != "published":
         folder = bench.data("pssp_short", [TRAIN, TEST], [
@@ -203,11 +203,11 @@ def compare_losses(bench, page, proteins, generated):
     losses = {name: values["train loss"] for name, values in found.items()}
     page.table(
         "The first epoch", ["set-up", *names], [[name, *values.values()] for name, values in found.items()],
-        "With 20 sequences for each rank an epoch has fewer steps, and its mean loss is "
+        "With 20 sequences per rank an epoch has fewer steps, and its mean loss is "
         f"{beside_one(losses[TOGETHER], losses[ALONE])} that of one process (published: "
-        f"{beside_one(*(PUBLISHED[name]['train loss'] for name in (TOGETHER, ALONE)))} it). With 20 in all it is "
-        f"{beside_one(losses[TOGETHER + ', 20 sequences in all'], losses[ALONE])} it: ranks then compute what one "
-        "process does.")
+        f"{beside_one(*(PUBLISHED[name]['train loss'] for name in (TOGETHER, ALONE)))}). With 20 in all it is "
+        f"{beside_one(losses[TOGETHER + ', 20 sequences in all'], losses[ALONE])} that of one process: the ranks then "
+        "compute the same as one process.")
     for name, published in PUBLISHED.items():
         for what in names:
             page.compare(f"{what} of epoch 1, {name}", published[what], found[name][what], "", differs,
@@ -217,13 +217,13 @@ def compare_losses(bench, page, proteins, generated):
 # ---- Operators.
 
 def operators(output):
-    """Self and total seconds of the table that --profile prints, by name."""
+    """Returns self and total seconds by name from the table that --profile prints."""
     return {match[1]: float(match[2]) for match in
             re.finditer(r"^(\S+) +\d+ +([\d.]+) +[\d.]+$", output, re.MULTILINE)}
 
 
 def profile(bench, page, proteins):
-    """The study's --profile: which operators take the time, and whether they use all threads."""
+    """Repeats the study's --profile: the times of operators, and whether they use all threads."""
     steps = bench.pick(2, 40, tiny=1)
     found = {threads: operators(bench.run("profile of " + count(threads, "thread"), [
         "train_transformer", "--data-dir", proteins.folder, "--batch-size-per-rank", SEQUENCES,
@@ -237,17 +237,17 @@ def profile(bench, page, proteins):
         ["operator", "1 thread, s", f"{count(bench.cores, 'thread')}, s", "times as fast"],
         [[f"`{name}`", one[name], many.get(name), one[name] / many[name] if many.get(name) else None]
          for name in hottest + layer_norm],
-        "Time in the operator itself, without those that it calls, by `train_transformer --profile`; the study "
-        "profiles all of its run, by PyTorch's autograd; here it is a few steps, since one thread takes them, too. "
-        "An operator that gains nothing from more threads runs on one, or they wait for each other, or for cores that "
-        "other programs take.")
+        "Time in the operator itself, without the operators that it calls, from `train_transformer --profile`. The "
+        "study profiles the whole run with PyTorch's autograd; here it is a few steps, since they also run with one "
+        "thread. If an operator is not faster with more threads, it uses one thread, or its threads wait for each "
+        "other or for cores that other programs use.")
     backward = "aten::native_layer_norm_backward"
     if one.get(backward) and many.get(backward):
-        page.compare("`LayerNorm` backward, all threads over one", None, one[backward] / many[backward], "times",
+        page.compare("`LayerNorm` backward, all threads and one thread", None, one[backward] / many[backward], "times",
                      "public PyTorch ran it on one thread; the study's had the author's patch (#35750)")
     else:
-        page.missing("`LayerNorm` backward", f"`{backward}` took less than the profile's millisecond, or has another "
-                     "name in this LibTorch; the names are printed by",
+        page.missing("`LayerNorm` backward", f"`{backward}` took less than the profile's limit of a millisecond, or "
+                     "has another name in this LibTorch; this command prints the names",
                      "train_transformer --data-dir FOLDER --batch-size-per-rank 20 --max-steps 4 --no-test --profile")
 
 
@@ -261,30 +261,31 @@ STUDY = Study(
     experiment=(
         "A post-norm transformer (2 layers, d_model 256, 8 heads, dropout 0.5) translates amino acids into the "
         "eight structures of DSSP: trained with all 5534 proteins of the filtered CullPDB, tested on the 514 of "
-        "CB513, by Adam with a warm-up of 4000 steps. Timed is the training of an epoch, without the test. "
+        "CB513, with Adam and a warm-up of 4000 steps. The training of an epoch is timed, without the test. "
         "On two Xeon Gold 6248 (20 cores each) an epoch took 235.6 s with one process and 137.9 s "
         "with two (printed on the line of epoch 1 of 100), 1.71 times as fast (derived). Its PyTorch "
-        "was built with the author's patch (#35750), by which the backward pass of `LayerNorm` uses all threads; "
-        "that of LibTorch 1.13 does.\n\n"
-        "One process computes with a thread on each core of the node and the C library's malloc. Against it, two "
-        "processes, each bound to the cores and the memory of one NUMA domain with a thread on each core of it, "
-        "with jemalloc that keeps freed memory. The scripts tell that both have 20 sequences a step *for each "
-        "process* (`-batch_size` is that of a rank's loader, and the sampler deals out the set): two ranks take "
-        "139 steps of 40 an epoch where one takes 277 of 20. The published losses agree: with half the steps, and "
-        "a rate that grows with them, the first epoch of two ranks ends at a higher loss. Here "
-        "`train_transformer --batch-size-per-rank 20` is that step; `--global-batch-size 20` (its default) is "
-        "the same step whatever the ranks, which the study did not measure.\n\n"
+        "was built with the author's patch (#35750), with which the backward pass of `LayerNorm` uses all threads; "
+        "that of LibTorch 1.13 also does.\n\n"
+        "One process computes with one thread per core of the node and the C library's malloc. It is compared with "
+        "two processes, each bound to the cores and the memory of one NUMA domain, with one thread per core and "
+        "jemalloc, which keeps freed memory. According to the scripts both have 20 sequences per step and *process* "
+        "(`-batch_size` is that of a rank's loader, and the sampler distributes the set): two ranks take 139 steps of "
+        "40 per epoch, one process takes 277 of 20. The published losses agree with this: with half the steps, and a "
+        "learning rate that grows with the steps, the first epoch of two ranks ends at a higher loss. Here "
+        "`train_transformer --batch-size-per-rank 20` gives that step. `--global-batch-size 20` (its default) gives "
+        "the same step for any number of ranks, which the study did not measure.\n\n"
         "The scripts set `OMP_NUM_THREADS` (here `--threads`) and `KMP_AFFINITY=granularity=fine,compact,1,0` (here "
-        "`OMP_PROC_BIND=close OMP_PLACES=cores`, which GNU's OpenMP knows, too; `hvdliterun` sets the like by itself). "
-        "Their counterparts, with the files of the study in D as they are (there is no `preprocess.py`):\n\n"
+        "`OMP_PROC_BIND=close OMP_PLACES=cores`, which GNU's OpenMP also knows; `hvdliterun` sets similar values "
+        "itself). The corresponding commands, with the unchanged files of the study in D (without "
+        "`preprocess.py`):\n\n"
         "```sh\n"
-        "# train_cpu.sh; with --profile, the time of each operator, too\n"
+        "# train_cpu.sh; --profile also prints the time of each operator\n"
         "OMP_PROC_BIND=close OMP_PLACES=cores train_transformer --data-dir D --batch-size-per-rank 20 --threads 40\n"
         "# dist_train_cpu.sh\n"
         "hvdliterun -np 2 --map numa --threads 20 --comm-core none --mem bind --alloc jemalloc \\\n"
         f"  --set MALLOC_CONF={MALLOC_CONF} \\\n"
         "  train_transformer --data-dir D --batch-size-per-rank 20 --deal random\n"
-        "# both and what is between them, on this page\n"
+        "# both, and the set-ups between them, on this page\n"
         "studies/study pssp --data D\n"
         "```"),
     run=run,
@@ -292,34 +293,33 @@ STUDY = Study(
     differs=(
         "A C++ program with LibTorch, OpenBLAS and GNU's OpenMP instead of Python with the PyTorch of 2020. Where "
         "LibTorch is built without MKL, the matrix products of a batch are computed one after the other, small ones on "
-        "one thread: one process is slower by this, and ranks gain more, than in the study.",
-        "Gradients are added up by hvdlite in shared memory, not by Gloo.",
+        "one thread. This makes one process slower, and ranks gain more, than in the study.",
+        "hvdlite sums the gradients in shared memory, instead of Gloo.",
         "jemalloc is the distribution's, not 5.2.0.",
-        "A rank's gradient is the sum over its tokens there, and the mean over ranks of these; here it is the sum "
-        "over all. Adam does not see the difference but for its epsilon.",
+        "There the gradient is the mean over the ranks of each rank's sum over its tokens; here it is the sum over all "
+        "tokens. For Adam this makes no difference, except for its epsilon.",
         "Losses are means over the tokens of all ranks; the study's line is one rank's own, and each rank tests all "
         "514 proteins.",
-        "By its script's order of printing the time on the line of epoch 1 is probably that of epoch 2. Timed here is "
-        "the first, which allocates memory.",
-        "Dropout here does not depend on the number of ranks (`SampleDropout`). One thread of each rank draws its "
-        "masks, which `--profile` does not show.",
+        "According to the order in which its script prints, the time on the line of epoch 1 is probably that of epoch "
+        "2. Here the first epoch is timed, which allocates memory.",
+        "Dropout here does not depend on the number of ranks (`SampleDropout`). One thread of each rank draws the "
+        "masks; `--profile` does not show this.",
     ),
     differs_small=(
-        "Speeds are of the first 320 sequences of the epoch, once, instead of a whole one "
-        "(generated ones, unless real files are there; `tiny`: 40): a step of 20 real proteins "
-        "takes two cores several seconds. The first step allocates memory, and is one of few.",
-        "All set-ups take the same sequences, two ranks with 20 each in half as many steps. A "
-        "rank pads to its longest protein, and the other waits: two ranks take as long as for 1.1 "
-        "(by length) to 1.2 times (by its square) the work of one process, in these 320 of the "
-        "real files as in the whole epoch.",
-        "Two ranks where a machine has one NUMA domain, on a half of its cores each, so that all cores compute in "
+        "Speeds are measured once with the first 320 sequences of the epoch instead of a whole epoch (generated ones "
+        "unless there are real files; `tiny`: 40): a step of 20 real proteins takes several seconds on two cores. The "
+        "first step allocates memory, and there are only a few steps.",
+        "All set-ups use the same sequences; two ranks with 20 each need half as many steps. A rank pads to its "
+        "longest protein, and the other rank waits. So two ranks need the time for 1.1 (by length) to 1.2 times (by "
+        "squared length) the work of one process, in these 320 sequences of the real files as in the whole epoch.",
+        "If the machine has one NUMA domain, each of two ranks uses half of its cores, so that all cores compute in "
         "both cases, as in the study.",
-        "Losses are of an epoch of generated short proteins, also where real files are there, and of a warm-up of 100 "
-        "steps instead of 4000: step by step the rate is 253 times as high; at the end of the epoch of one process, of "
-        "20 steps instead of 277, 18 times.",
+        "Losses are of an epoch of generated short proteins, also if there are real files, with a warm-up of 100 steps "
+        "instead of 4000. In each step the learning rate is 253 times as high; at the end of one process's epoch (20 "
+        "steps instead of 277) it is 18 times as high.",
     ),
     data=(f"`{TRAIN}` and `{TEST}` of <http://www.princeton.edu/~jzthree/datasets/ICML2014/>, in FOLDER or "
-          "FOLDER/pssp. They are known by their names alone; where they are rebuilt, not Princeton's, a page "
-          "says so. Where a folder has the unfiltered "
-          "`cullpdb+profile_6133.npy.gz`, too, the filtered pair is taken."),
+          "FOLDER/pssp. They are identified by their names only. A page notes if they were rebuilt instead of "
+          "Princeton's. If a directory also has the unfiltered `cullpdb+profile_6133.npy.gz`, the filtered pair is "
+          "used."),
 )

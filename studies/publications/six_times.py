@@ -1,4 +1,4 @@
-"""ResNet50 six times as fast by another build of TensorFlow, threads and memory: one process on two NUMA nodes."""
+"""ResNet50, six times as fast with another build of TensorFlow, threads and memory: one process on two NUMA nodes."""
 
 import json
 import os
@@ -12,14 +12,14 @@ ALONE, PREFERRED = "2 with memory of node 1 alone", "2 with memory of node 1 pre
 NODE = "2 on the cores of node 0"
 FEWER = "2 with fewer threads"
 PUBLISHED = {FIRST: 5.48, SECOND: 33.62, THIRD: 34.18, ALONE: 23.6, PREFERRED: 23.6, NODE: None}  # images a second
-ROUNDED = (ALONE, PREFERRED)  # published as about so much
-TWO_NODES = "\n# For two NUMA nodes and more.\n"  # in the SPEC: settings that need them follow
-SPEED = "items_per_second_median"  # of a row
+ROUNDED = (ALONE, PREFERRED)  # published as approximate numbers
+TWO_NODES = "\n# For two NUMA nodes and more.\n"  # in the spec file; settings that need two nodes follow
+SPEED = "items_per_second_median"  # column of a row
 TRAINER = "train_resnet50"
 COMMAND = "studies/study six_times --scale published   # on two NUMA nodes"
 NO_NODES = "one NUMA node"
-# Of set-up 3, where memory is interleaved.
-NCHW_TOO = "not interleaving alone: NCHW, which the study's may not have been, costs LibTorch speed"
+# Remark about set-up 3, in which memory is interleaved.
+NCHW_TOO = "not only interleaving: NCHW, which the study may not have used, slows down LibTorch"
 
 
 def batch_of(bench):
@@ -31,12 +31,12 @@ def side_of(bench):
 
 
 def cpus():
-    """Hardware threads that this process may use: as many as TensorFlow takes by itself."""
+    """Returns the number of hardware threads of this process, which is TensorFlow's default."""
     return len(os.sched_getaffinity(0))
 
 
 def spec_of(bench):
-    """The published SPEC, with the numbers of this machine and scale."""
+    """Returns the published spec file with the numbers of this machine and scale."""
     batch, side = batch_of(bench), side_of(bench)
     interval = bench.pick(small=2, published=10, tiny=1)
     other = bench.numa_nodes - 1
@@ -60,25 +60,25 @@ def spec_of(bench):
 
 
 def ratio(speed, other):
-    """None where one was not measured."""
+    """Returns None if a speed was not measured."""
     return speed / other if speed and other else None
 
 
 # ---- How busy the cores are.
 
 def bars_of(text):
-    """The busy shares of CPUs, in %, that bars of cores show."""
+    """Returns the busy shares of CPUs in % from a text with bars of cores."""
     return {cpu: float(busy) for cpu, busy in
             re.findall(r"^  CPU (\S+) +[#ws.]{40} +(\d+) %", text, flags=re.MULTILINE)}
 
 
 def part(spec, pattern):
-    """A list of a SPEC's words."""
+    """Returns a list of arguments in a spec file."""
     return json.loads(re.search(pattern + r"(\[[^]]*\])", spec, re.MULTILINE | re.DOTALL)[1])
 
 
 def watch_cores(bench, spec, names):
-    """The busy shares of the cores in those of the three set-ups that are named, as the study saw them in htop."""
+    """Returns the busy shares of the cores in the named set-ups, like those of htop in the study."""
     seconds = bench.pick(small=15, published=60, tiny=1)
     steps = bench.pick(small=24, published=40, tiny=4)
     words = [word.replace("{batch}", str(batch_of(bench))) for word in part(spec, "^command: ")]
@@ -89,7 +89,7 @@ def watch_cores(bench, spec, names):
         setting = spec[spec.index(f'name: "{name}"'):]
         argued = [*words, *part(setting, "argument: ")]
         if name == FIRST:
-            # No launcher that could tell: it is watched while it runs. Without a report: it is stopped.
+            # There is no launcher, so hvdlite_doctor watches it. It is stopped, so it writes no report.
             reported = argued.index("--report")
             alone = " ".join(argued[:reported] + argued[reported + 2:])
             done = bench.run("cores of 1", [
@@ -115,7 +115,7 @@ def compare(page, speeds, bench):
     differs = {
         FIRST: "LibTorch's own operators and OpenBLAS instead of TensorFlow's Eigen" + (smaller and "; " + smaller),
         SECOND: as_above,
-        THIRD: (f"{NO_NODES}: nothing to interleave, only NCHW differs from 2" if one
+        THIRD: (f"{NO_NODES}: nothing to interleave; only NCHW differs from 2" if one
                 else "; ".join(filter(None, [as_above, NCHW_TOO]))),
         ALONE: bound, PREFERRED: bound,
         NODE: bound if one else "published as slower, without a figure",
@@ -128,7 +128,7 @@ def compare(page, speeds, bench):
     for name in (SECOND, THIRD):
         page.compare(f"{name}: against 1", round(PUBLISHED[name] / PUBLISHED[FIRST], 2),
                      ratio(speeds[name], speeds[FIRST]), "times", "; ".join(filter(None, [
-                         "TensorFlow's two builds against LibTorch with and without oneDNN",
+                         "TensorFlow's two builds compared with LibTorch with and without oneDNN",
                          smaller, name == THIRD and not_interleaved])), headline=True)
     for name in (THIRD, ALONE, PREFERRED):
         about = "~" if name in ROUNDED else ""
@@ -137,7 +137,7 @@ def compare(page, speeds, bench):
 
 
 def second_with(cpus):
-    """The command of set-up 2 on some CPUs of a c4.8xlarge, with its 18 threads."""
+    """Returns the command of set-up 2 on some CPUs of a c4.8xlarge, with its 18 threads."""
     spec = specs.changed("resnet50_six_times.txt", {})
     setting = spec[spec.index(f'name: "{SECOND}"'):]
     words = [word.replace("{batch}", "128") for word in part(spec, "^command: ")]
@@ -149,34 +149,35 @@ def second_with(cpus):
 
 def tell_what_is_missing(page, bench, rows):
     if bench.numa_nodes < 2:
-        page.missing("What interleaving and binding to a node do",
-                     "this machine has one NUMA node, from which all memory comes under every policy.", COMMAND)
+        page.missing("Effect of interleaving and of binding to a node",
+                     "this machine has one NUMA node, so all policies give the same memory.", COMMAND)
     for row in rows:
         if row[SPEED] is None:
-            page.missing(row["setting"], "all its runs failed; what they said is in `sweep/sweep/runs` of the study's "
-                         "output." + (" Containers often forbid to set a memory policy, which `docker run --cap-add "
-                                      "SYS_NICE` allows." if row["setting"] in (THIRD, ALONE, PREFERRED) else ""),
+            page.missing(row["setting"], "all its runs failed; their output is in `sweep/sweep/runs` of the study's "
+                         "output." + (" Containers often forbid setting a memory policy; `docker run --cap-add "
+                                      "SYS_NICE` allows it." if row["setting"] in (THIRD, ALONE, PREFERRED) else ""),
                          "studies/study six_times")
     page.missing("Binding to one hardware thread of each core",
-                 "published as slower, without a figure (`numactl -C 0,2,4...`). On that machine, "
-                 "where CPUs n and n + 18 are a core's, these (and its chart) are both threads of "
-                 "nine cores, half of all. hvdliterun places the computing threads of set-ups 2 "
-                 "and 3 on a core each anyway",
-                 "# By its list and chart; by its words 0-17 instead of 0-34:2.\n"
+                 "published as slower, without a figure (`numactl -C 0,2,4...`). On that machine CPUs n and "
+                 "n + 18 belong to the same core. So this list (and the study's chart) has both threads of nine "
+                 "cores, half of all. hvdliterun gives each computing thread of set-ups 2 and 3 its own core "
+                 "anyway",
+                 "# According to its list and chart; according to its text 0-17 instead of 0-34:2.\n"
                  + second_with("0-34:2"))
 
 
 def conclude(page, bench, speeds, curve):
-    """What the study concluded, beside what was found."""
+    """Compares the study's conclusion with the results."""
     found = []
     if (times := ratio(speeds[THIRD], speeds[SECOND])) is not None:
         found.append(f"set-up 3 is {times:.2f} times as fast as 2"
-                     + (f" ({NO_NODES}: that tells nothing of interleaving)" if bench.numa_nodes < 2
+                     + (f" ({NO_NODES}: this says nothing about interleaving)" if bench.numa_nodes < 2
                         else f" ({NCHW_TOO})"))
     if len(curve) > 1 and (times := ratio(curve[-1][1], curve[0][1])) is not None:
         found.append(f"{curve[-1][0]:.0f} threads are {times:.2f} times as fast as {curve[0][0]:.0f}")
-    page.text("The study concluded that CPUs bound this training, and not memory, since its speed fell in proportion "
-              "to the threads, and that interleaved memory is best. Here " + (", and ".join(found) or "neither ran")
+    page.text("The study concluded that the CPUs limit this training, not the memory, since the speed fell in "
+              "proportion to the threads, and that interleaved memory is best. Here "
+              + (", and ".join(found) or "neither ran")
               + ".")
 
 
@@ -189,22 +190,22 @@ def run(bench, page):
                [[row["setting"], row["threads"], row[SPEED],
                  "%.2f to %.2f" % (row["interval_low"], row["interval_high"]) if row["interval_low"] else "–",
                  ratio(row[SPEED], speeds[FIRST])] for row in rows],
-               "Set-up 1 has as many threads as there are hardware threads. \"1 with oneDNN\", which is LibTorch's own "
-               "default, and \"2 in oneDNN's blocks\" are not in the study.")
+               "Set-up 1 has one thread per hardware thread. \"1 with oneDNN\", LibTorch's own default, and "
+               "\"2 in oneDNN's blocks\" are not in the study.")
     names = [name for name in PUBLISHED if PUBLISHED[name]]
     page.bars("Speed against the default", "times", names, {
         "published": [round(PUBLISHED[name] / PUBLISHED[FIRST], 2) for name in names],
         "here": [ratio(speeds.get(name), speeds[FIRST]) for name in names]},
-              note="With memory of node 1 about 23.6 images/s were published, and no ratio.")
+              note="With memory of node 1, the publication has about 23.6 images/s and no ratio.")
 
     curve = sorted((row["threads"], row[SPEED]) for row in rows if row["setting"] in (FEWER, SECOND) and row[SPEED])
     if curve:
         first, speed = curve[0]
-        ideal = "as many threads, so much speed"
+        ideal = "speed in proportion to threads"
         page.lines("Fewer threads in set-up 2", "threads", "images/s",
                    {"here": curve, ideal: [(threads, speed * threads / first) for threads, _ in curve]}, dashed=[ideal],
                    note="Published without figures: the speed falls linearly with the threads. The published script "
-                        "has one thread; the numbers between are ours.")
+                        "has one thread; we chose the numbers between.")
     conclude(page, bench, speeds, curve)
 
     cores = watch_cores(bench, spec, [name for name in (FIRST, SECOND, THIRD) if speeds[name]])
@@ -212,9 +213,9 @@ def run(bench, page):
     if shown:
         page.bars("How busy each core is", "% of the time", [f"CPU {cpu}" for cpu in shown],
                   {name: [busy.get(cpu) for cpu in shown] for name, busy in cores.items()},
-                  note="The study looked at htop: fewer threads wait in set-ups 2 and 3 (published: 36 hardware "
-                       "threads shown; here a bar is a core). Set-up 1 was watched by `hvdlite_doctor --watch`, from "
-                       "its start; the others by `hvdliterun --report`.")
+                  note="The study used htop: fewer threads wait in set-ups 2 and 3 (published: 36 hardware threads; "
+                       "here a bar is a core). `hvdlite_doctor --watch` observed set-up 1 from its start, "
+                       "`hvdliterun --report` the others.")
     tell_what_is_missing(page, bench, rows)
 
 
@@ -226,51 +227,50 @@ STUDY = Study(
              "6x-training-speedup-using-intel-tensorflow-OMP-settings-and-numactl-interleave-policy-optimization>",
     machine=Machine(cores=18, numa_nodes=2,
                     processor="Xeon E5-2666 v3, c4.8xlarge: 18 cores on 2 NUMA nodes, 36 hardware threads, 60 GB"),
-    experiment="tf_cnn_benchmarks' ResNet50 (v1) on synthetic images of 224x224 pixels, one process, batch "
-               "128, 30 batches that are timed; images a second. Plain SGD, its learning rate and 10 batches that warm "
-               "up are tf_cnn_benchmarks' defaults. Three set-ups: (1) conda's TensorFlow, not compiled for AVX2, "
-               "NHWC, on all 36 hardware threads; (2) Intel's TensorFlow, with oneDNN (`--mkl=true`), NHWC, "
+    experiment="tf_cnn_benchmarks' ResNet50 (v1) on synthetic images of 224x224 pixels: one process, batch 128, 30 "
+               "timed batches, images per second. Plain SGD, its learning rate and 10 warm-up batches are "
+               "tf_cnn_benchmarks' defaults. Three set-ups: (1) conda's TensorFlow, not compiled for AVX2, NHWC, on "
+               "all 36 hardware threads; (2) Intel's TensorFlow, with oneDNN (`--mkl=true`), NHWC, "
                "`OMP_NUM_THREADS=18`, two inter-op and 18 intra-op threads, which kept all 36 hardware threads busy, "
                "`KMP_AFFINITY=granularity=fine,verbose,compact,1,0`, `KMP_BLOCKTIME=1`; (3) the same with NCHW and "
-               "memory from all NUMA nodes in turn (`numactl -i all`). Beside them set-up 2 with memory of one node "
-               "alone (`-m`) or preferably (`-p`), on the cores of one node (`-C`), and with fewer threads.\n\n"
-               "`tools/scaling_sweep/specs/resnet50_six_times.txt` has the published numbers; what is ours is marked "
-               "in it. The command changes batch, batches, threads and nodes where the machine is another.",
+               "memory interleaved over all NUMA nodes (`numactl -i all`). Variants of set-up 2: with memory of one "
+               "node only (`-m`) or preferably (`-p`), on the cores of one node (`-C`), and with fewer threads.\n\n"
+               "`tools/scaling_sweep/specs/resnet50_six_times.txt` has the published numbers; our own numbers are "
+               "marked in it. On other machines the command changes batch, batches, threads and nodes.",
     programs=(TRAINER, "hvdlite_doctor"),
     differs=(
-        "LibTorch instead of TensorFlow, and one build of it for all set-ups, where the study's set-ups 2 and 3 are "
-        "another TensorFlow, Intel's. Without oneDNN LibTorch makes matrix products of convolutions, for OpenBLAS, "
-        "and its elementwise operators are vectorised, so that the default is less slow.",
-        "The default TensorFlow is taken to be without oneDNN, as set-up 1 is here: an inference, published is only "
-        "that it is not optimised.",
-        "In the study's set-ups 2 and 3 convolutions, batch normalisation, ReLU and pooling ran in oneDNN's blocks "
-        "(its screenshots); here oneDNN has mainly the convolutions. \"2 in oneDNN's blocks\" "
-        "(`--memory-format onednn`) is nearer to that.",
-        "Whether the study's set-up 3 was NCHW is not certain: its command says so, its words "
-        "change only the memory policy, its screenshot shows NHWC images. NCHW, taken here, "
-        "itself costs LibTorch speed, so that 3 against 2 is not interleaving alone.",
-        "`-C 0`, which it names for the cores of node 0, would be one CPU; its chart shows node "
-        "0, which is run here, with one thread for each of its cores instead of 18. On which "
-        "set-up is not told: taken to be 2. The cores are watched in set-ups 1 to 3, not in these.",
-        "The learning rate stays 0.00005, about what tf_cnn_benchmarks' own, which rises from "
-        "zero, is after 40 batches; the publication gives none.",
+        "LibTorch instead of TensorFlow, and one build of it for all set-ups. The study's set-ups 2 and 3 use another "
+        "TensorFlow, Intel's. Without oneDNN, LibTorch computes convolutions as matrix products with OpenBLAS, and its "
+        "elementwise operators are vectorised, so the default is less slow.",
+        "We assume that the default TensorFlow has no oneDNN, like set-up 1 here. The publication only says that it is "
+        "not optimised.",
+        "In the study's set-ups 2 and 3, convolutions, batch normalisation, ReLU and pooling ran in oneDNN's blocks "
+        "(its screenshots). Here oneDNN mainly computes the convolutions. \"2 in oneDNN's blocks\" "
+        "(`--memory-format onednn`) is closer to the study.",
+        "It is not certain that the study's set-up 3 was NCHW: its command has NCHW, its text changes only the memory "
+        "policy, its screenshot shows NHWC images. Here it is NCHW, which slows down LibTorch, so the ratio of 3 to 2 "
+        "does not show interleaving only.",
+        "The study names `-C 0` for the cores of node 0, but that is one CPU. Its chart shows node 0, which is used "
+        "here, with one thread per core of it instead of 18. The publication does not say for which set-up; we assume "
+        "2. The cores are watched in set-ups 1 to 3, not in these.",
+        "The learning rate is constant, 0.00005: about that of tf_cnn_benchmarks after 40 batches, which rises from "
+        "zero. The publication gives none.",
         "Operators run one after the other: nothing here uses inter-op threads, and set-ups 2 and 3 have one computing "
-        "thread a core.",
-        "libgomp instead of Intel's OpenMP, into whose words hvdliterun translates `KMP_AFFINITY` and "
-        "`KMP_BLOCKTIME=1`. In the study tf_cnn_benchmarks replaced the latter by 0, its own default, since only the "
-        "variable was set. `KMP_SETTINGS`, `verbose`, `MKL_VERBOSE` and `MKLDNN_VERBOSE`, which only print, are "
-        "left out.",
-        "All set-ups have hvdliterun's malloc and OpenBLAS kernels, set-up 1, too; the study sets no malloc, and "
-        "names no OpenBLAS.",
-        "The speed of a run is the median of three intervals (of ten batches each at the published scale), that of a "
-        "set-up the median of its runs (three there); the published ones are the mean of 30 batches.",
-        "On machines with more than 18 cores or two nodes the published scale takes all of them; \"node 1\" is the "
-        "last node. The published script has memory of node 1 with NHWC, as here."),
+        "thread per core.",
+        "libgomp instead of Intel's OpenMP: hvdliterun translates `KMP_AFFINITY` and `KMP_BLOCKTIME=1` for it. In the "
+        "study tf_cnn_benchmarks replaced the latter by its own default, 0, since only the variable was set. "
+        "`KMP_SETTINGS`, `verbose`, `MKL_VERBOSE` and `MKLDNN_VERBOSE` only print and are left out.",
+        "All set-ups, also set-up 1, use hvdliterun's malloc settings and OpenBLAS kernels. The study sets no malloc "
+        "and names no OpenBLAS.",
+        "The speed of a run is the median of three intervals (of ten batches each at the published scale). The speed "
+        "of a set-up is the median of its runs (three at that scale). The published ones are means of 30 batches.",
+        "On machines with more than 18 cores or two nodes the published scale uses all of them; \"node 1\" is the "
+        "last node. The published script uses memory of node 1 with NHWC, as here."),
     differs_small=(
-        "In small: batch 8 instead of 128, two batches that warm up and six that are timed instead of 10 and 30, two "
-        "runs of each set-up; this machine's cores and NUMA nodes instead of 18 and two. With one hardware thread a "
-        "core set-up 1 has as many threads as set-up 2, where it had twice as many. On one node what needs two is "
+        "In small: batch 8 instead of 128, two warm-up batches and six timed ones instead of 10 and 30, two runs per "
+        "set-up; this machine's cores and NUMA nodes instead of 18 and two. With one hardware thread per core, set-up "
+        "1 has as many threads as set-up 2; in the study it had twice as many. On one node, set-ups that need two are "
         "not run.",
-        "At the scale tiny, a test: batch 2, images of 32x32 pixels, one batch and three, one run."),
+        "At the scale tiny, a test: batch 2, images of 32x32 pixels, one warm-up batch and three timed ones, one run."),
     notes="oneDNN in the table of the machine is that of set-ups 2 and 3.",
     run=run)

@@ -1,4 +1,4 @@
-"""Where a study measures: programs, data and results of one run of it at one scale."""
+"""Bench: programs, data and results of one run of a study at one scale."""
 
 import csv
 import dataclasses
@@ -23,25 +23,25 @@ SCALES = ("small", "published", "tiny")
 
 @dataclasses.dataclass
 class Run:
-    """A program that has ended well."""
+    """A program that has ended successfully."""
     name: str
-    command: str     # as a shell takes it, in the output folder
+    command: str     # as a shell command in the output directory
     seconds: float
-    output: str      # standard output, and what it said on standard error
+    output: str      # standard output; `errors` is standard error
     errors: str
-    report: Optional[dict]  # what it wrote to {report}
-    others: float    # cores that other programs took meanwhile
+    report: Optional[dict]  # the content of {report}
+    others: float    # number of cores that other programs used meanwhile
 
     def speed(self, items=None, warmup=0):
-        """Items a second of the report: the median of its intervals after `warmup`."""
+        """Returns the report's items per second: the median of its intervals after `warmup`."""
         field = next(value for key, value in self.report.items()
                      if key == f"{items}_per_second" or items is None and key.endswith("_per_second"))
         return statistics.median(field["intervals"][warmup:]) if field.get("intervals") else field["median"]
 
 
 class Bench:
-    """Programs run in `folder`, one folder for each, which holds what they write; the build's
-    programs are found by their names alone. Everything that is run is printed and kept."""
+    """Runs programs in `folder`. Each run has its own directory for its output. Programs of the build
+    are found by name. All commands are printed and all output is kept."""
 
     def __init__(self, study, scale, build, folder, data_folder=None, resume=False, say=print):
         self.study, self.scale, self.resume, self.say = study, scale, resume, say
@@ -49,20 +49,20 @@ class Bench:
         self.folder = pathlib.Path(folder).resolve()
         self.data_folder = data_folder and pathlib.Path(data_folder).resolve()
         self.cores, self.numa_nodes = machine.cores(), machine.numa_nodes()
-        # What OpenBLAS needs to use this processor; hvdliterun sets it by itself.
+        # Variables that OpenBLAS needs to use this processor; hvdliterun sets them itself.
         self.openblas = launch.openblas_core()
         self.runs, self.sweeps, self.sets = [], [], []
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._scratch = launch.scratch_folder()  # of MPI, whose paths must be short
+        self._scratch = launch.scratch_folder()  # for MPI, which needs short paths
 
     def pick(self, small, published, tiny=None):
-        """The number for this scale; without `tiny`, `small` is taken there, too."""
+        """Returns the number for this scale. Without `tiny`, `small` is used for tiny, too."""
         if self.scale == "published":
             return published
         return tiny if self.scale == "tiny" and tiny is not None else small
 
     def has(self, *commands):
-        """Whether programs of the build or of the machine are there."""
+        """Whether these programs exist in the build or on the machine."""
         return all(shutil.which(command, path=self._path()) for command in commands)
 
     def knows(self, program, flag):
@@ -71,15 +71,15 @@ class Bench:
         return flag in helped.stdout
 
     def has_library(self, name):
-        """Whether the loader finds lib<name>, as "jemalloc"."""
+        """Whether the loader finds lib<name>, for example "jemalloc"."""
         return trainer_runs.allocator(name) is not None
 
     # ---- Programs.
 
     def run(self, name, words, environment=None, timeout=None, accepted=(0,)):
-        """Runs a command to its end; raises launch.Failed if its exit code is none of those
-        `accepted`. `name` names its folder ("2 ranks"), {report}, {trace} and {folder} in the
-        words are files there. An empty value of the environment unsets a variable."""
+        """Runs a command to its end. Raises launch.Failed unless its exit code is one of `accepted`.
+        `name` is the name of its directory ("2 ranks"). {report}, {trace} and {folder} in the
+        arguments are paths there. An empty value in the environment unsets a variable."""
         folder = self._folder_of(name)
         places = {"{report}": f"{folder}/report.json", "{trace}": f"{folder}/trace.json",
                   "{folder}": folder}
@@ -102,7 +102,7 @@ class Bench:
             done = subprocess.run(words, cwd=self.folder, env=self._environment(changed),
                                   capture_output=True, text=True, errors="replace", timeout=timeout)
         except FileNotFoundError:
-            raise launch.Failed(f"there is no program '{words[0]}'; " + self.how_to_build()) from None
+            raise launch.Failed(f"program '{words[0]}' not found; " + self.how_to_build()) from None
         seconds, after = time.monotonic() - start, machine.busy_seconds()
         self._write(folder, "stdout", done.stdout)
         self._write(folder, "stderr", done.stderr)
@@ -118,23 +118,23 @@ class Bench:
         return run
 
     def launch(self, name, flags, words, environment=None, timeout=None):
-        """The same under hvdliterun with its `flags`."""
+        """Like run(), under hvdliterun with its `flags`."""
         return self.run(name, ["hvdliterun", *flags, *words], environment, timeout)
 
     def mpirun(self, name, ranks, words, environment=None, timeout=None):
-        """The same under bare mpirun, bound to a core each where there are enough."""
+        """Like run(), under mpirun itself. Ranks are bound to one core each if there are enough."""
         return self.run(name, [*launch.mpirun(ranks), *words], environment, timeout)
 
     def sweep(self, name, spec, timeout=None):
-        """scaling_sweep of a SPEC's text; the rows of its table.csv, numbers as such, None where a
-        cell is empty."""
+        """Runs scaling_sweep with a spec file's text. Returns the rows of its table.csv. Numbers are
+        converted; an empty cell is None."""
         folder = self._folder_of(name)
         spec_file, output = self.folder / folder / "spec.txt", self.folder / folder / "sweep"
         if not (self.resume and spec_file.exists() and spec_file.read_text(encoding="utf-8") == spec):
             shutil.rmtree(output, ignore_errors=True)
         self._write(folder, "spec.txt", spec)
         self.run(name, ["scaling_sweep", f"{folder}/spec.txt", "--output", f"{folder}/sweep"],
-                 timeout=timeout, accepted=(0, 1))  # 1: of some rows all runs failed
+                 timeout=timeout, accepted=(0, 1))  # 1: all runs of some rows failed
         with open(output / "table.csv", encoding="utf-8", newline="") as file:
             rows = [{key: _value(value) for key, value in row.items()} for row in csv.DictReader(file)]
         self.sweeps.append({"name": name, "spec": spec, "rows": rows})
@@ -143,11 +143,10 @@ class Bench:
     # ---- Data.
 
     def data(self, name, files, generate, real=True):
-        """A folder ("data/NAME", as commands name it) with `files`: the real ones of --data, in
-        that folder or its folder NAME, else those that the command `generate` makes, in
-        which {folder} is where. A name of a folder stands for all that is in it. What is
-        generated is made once for the same command. Without `real`, files of --data are never
-        taken."""
+        """Returns a directory ("data/NAME" in commands) with `files`: the real ones from --data or
+        its directory NAME, otherwise those that the command `generate` makes in {folder}. The name
+        of a directory stands for all its files. The same command generates data only once.
+        Without `real`, files of --data are never used."""
         found = data.provide(name, files, generate, real, self)
         self.sets.append(found)
         return found
@@ -155,8 +154,8 @@ class Bench:
     # ---- The end.
 
     def facts(self):
-        """Of the machine, the software and what else ran, by name."""
-        # Programs like these use LibTorch; fakes of tests do not.
+        """Returns facts about the machine, the software and other programs, by name."""
+        # The trainers use LibTorch; the fakes of tests do not.
         torch = shutil.which("train_mnist", path=self._path()) or sys.executable
         found = machine.facts(torch)
         reports = [run.report for run in self.runs if run.report]
@@ -173,12 +172,12 @@ class Bench:
         return found
 
     def disturbed(self):
-        """What to warn of where other programs took a tenth of the cores, else nothing."""
+        """Returns a warning if other programs used a tenth of the cores, otherwise ""."""
         share = max((run.others for run in self.runs if run.seconds > 1), default=0) / self.cores
-        return "" if share < 0.1 else f"Disturbed: in one of the runs other programs took {share:.0%} of the cores."
+        return "" if share < 0.1 else f"Disturbed: in one of the runs other programs used {share:.0%} of the cores."
 
     def how_to_build(self):
-        """The command that makes this study's programs."""
+        """Returns the command that builds this study's programs."""
         folder = os.path.relpath(self.build)
         targets = " ".join(dict.fromkeys(("hvdliterun", "scaling_sweep", *self.study.programs)))
         return f"build them: cmake --preset release && cmake --build {folder} --target {targets}"

@@ -1,4 +1,4 @@
-"""Bars and lines as small SVG images, readable on light and dark ground."""
+"""Bar and line charts as small SVG images, readable on light and dark backgrounds."""
 
 import colorsys
 import math
@@ -9,14 +9,14 @@ from html import escape
 from studies.runner.page import number
 
 WIDTH, LEFT, RIGHT, TOP = 720, 70, 20, 30
-CHARACTER = 7  # of text, its width at most on average
-MOST_CHARACTERS = 40  # of a line beside a bar
-# Told apart by colour-blind people, too (Okabe and Ito, 2008).
+CHARACTER = 7  # largest average width of a character
+MOST_CHARACTERS = 40  # in a line beside a bar
+# Colour-blind people can distinguish these (Okabe and Ito, 2008).
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 
 
 def colour_of(index):
-    """No two series have the same: those after COLOURS have hues a golden angle apart."""
+    """Returns a different colour for each series. After COLOURS, hues are a golden angle apart."""
     if index < len(COLOURS):
         return COLOURS[index]
     rgb = colorsys.hls_to_rgb(index * 137.508 % 360 / 360, 0.45 if index % 2 == 0 else 0.3, 0.65)
@@ -32,12 +32,12 @@ STYLE = (
 
 
 def svg(block):
-    """Of a page's block of the kind "bars" or "lines"."""
+    """Returns the image of a page's block of the kind "bars" or "lines"."""
     return _bars(block) if block["kind"] == "bars" else _lines(block)
 
 
 def stacked(blocks):
-    """The charts one below the other, in one image."""
+    """Returns one image with the charts one below the other."""
     parts, height = [], 0
     for image in map(svg, blocks):
         parts.append(f'<g transform="translate(0 {height})">\n{image}</g>')
@@ -59,7 +59,7 @@ def _image(title, height, parts):
 
 
 def _legend(names, dashed=()):
-    """(parts, y below it): samples with names, above the plot; nothing for a single name."""
+    """Returns (parts, y below it): samples with names above the plot. A single name has none."""
     parts, x, y = [], 12.0, TOP + 8
     if len(names) < 2:
         return parts, TOP
@@ -76,7 +76,7 @@ def _legend(names, dashed=()):
 
 
 def ticks(low, high, most=7):
-    """Round numbers that hold low and high between them."""
+    """Returns round numbers from at most `low` to at least `high`."""
     if high <= low:
         high = low + 1
     step = 10 ** math.floor(math.log10((high - low) / most))
@@ -98,7 +98,7 @@ def _label(value):
 
 
 def _bars(block):
-    """Lying ones, so that long names have a place."""
+    """Draws horizontal bars, so that long names fit."""
     names, groups = list(block["series"]), block["groups"]
     parts, top = _legend(names)
     most = max([value or 0 for values in block["series"].values() for value in values] + [1e-12])
@@ -127,7 +127,7 @@ def _bars(block):
 
 
 def _axis(values, log, length):
-    """(ticks, from a value to pixels along the axis)"""
+    """Returns (ticks, function from a value to pixels along the axis)."""
     marks = _log_ticks(min(values), max(values)) if log else ticks(min(0, *values), max(values))
     place = math.log10 if log else float
     low = place(min(marks[0], min(values)))

@@ -18,26 +18,28 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 def parser(description):
     made = argparse.ArgumentParser(prog="studies/study", description=description,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("names", nargs="*", metavar="NAME", help="studies, or all")
+    made.add_argument("names", nargs="*", metavar="NAME", help="names of studies, or all")
     made.add_argument("--list", action="store_true", help="list the studies")
     made.add_argument("--index", action="store_true",
-                      help="write the pages again from what was measured, and the index beside their folder")
+                      help="write the pages again from the saved results, and the index README.md")
     made.add_argument("--scale", choices=["auto", *benches.SCALES], default="auto",
-                      help="auto: published where this machine has the study's architecture, cores and NUMA nodes, else "
-                           "small; tiny: a minute or two, to see whether it runs")
+                      help="auto: published if this machine has the study's architecture, cores and NUMA nodes, "
+                           "otherwise small; tiny: a minute or two, to check that it runs")
     made.add_argument("--data", type=pathlib.Path, metavar="FOLDER",
-                      help="of the real data; generated data stand in for what is not there")
-    made.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="FOLDER")
+                      help="directory of the real data; missing data are replaced by generated ones")
+    made.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="FOLDER",
+                      help="build directory of the programs (default: build/release)")
     made.add_argument("--output", type=pathlib.Path, default=ROOT / "build/studies", metavar="FOLDER",
-                      help="raw output, in FOLDER/NAME (default: build/studies)")
+                      help="directory of raw output, in FOLDER/NAME (default: build/studies)")
     made.add_argument("--pages", type=pathlib.Path, metavar="FOLDER",
-                      help="of the results (default: studies/results; with --scale tiny: FOLDER/NAME of --output)")
-    made.add_argument("--resume", action="store_true", help="take runs of the same command that are there")
+                      help="directory of the result pages (default: studies/results; with --scale tiny: FOLDER/NAME "
+                           "of --output)")
+    made.add_argument("--resume", action="store_true", help="reuse saved runs of the same command")
     return made
 
 
 def scale_for(study, wanted, cores, numa_nodes, architecture):
-    """What auto means on a machine."""
+    """Returns the scale that auto means on a machine."""
     if wanted != "auto":
         return wanted
     published = study.machine
@@ -46,7 +48,7 @@ def scale_for(study, wanted, cores, numa_nodes, architecture):
 
 
 def run(study, options):
-    """Runs one study; writes its results and pages. Returns the folder of the pages."""
+    """Runs one study and writes its results and pages. Returns the directory of the pages."""
     scale = scale_for(study, options.scale, machine.cores(), machine.numa_nodes(), platform.machine())
     output = options.output / study.name
     pages = options.pages or (output if scale == "tiny" else ROOT / "studies/results")
@@ -87,7 +89,7 @@ def write_index(studies, pages):
 
 
 def main(arguments=None, folder=studies_of.FOLDER, description=__doc__):
-    """The exit code: 0 all done; 1 a study failed; 2 the command line or a study is wrong."""
+    """Returns the exit code: 0: all done; 1: a study failed; 2: the command line or a study is wrong."""
     made = parser(description)
     options = made.parse_args(arguments)
     try:
@@ -95,12 +97,12 @@ def main(arguments=None, folder=studies_of.FOLDER, description=__doc__):
         names = list(studies) if options.names == ["all"] else options.names
         unknown = [name for name in names if name not in studies]
         if unknown:
-            made.error(f"there is no study '{unknown[0]}'; there are {', '.join(studies)}")
+            made.error(f"unknown study '{unknown[0]}'; the studies are {', '.join(studies)}")
         if options.list:
             for name, study in studies.items():
                 print(f"{name:<10} {study.title}")
         elif not names and not options.index:
-            made.error("name a study, or all; --list lists them")
+            made.error("give the name of a study, or all; --list lists the studies")
         failures = []
         for name in names:
             try:

@@ -1,4 +1,4 @@
-"""Data sets of studies: the user's real files, or generated ones that stand in for them."""
+"""Data sets of studies: the user's real files, or generated files instead of them."""
 
 import dataclasses
 import hashlib
@@ -13,14 +13,14 @@ from studies.runner.study import Wrong
 @dataclasses.dataclass
 class Data:
     name: str
-    folder: str      # as commands in the output folder name it
+    folder: str      # relative to the output directory, as in commands
     real: bool
-    command: str     # that generated it; "" for real files
+    command: str     # the command that generated it; "" for real files
     checksums: dict  # SHA-256 by file
-    remark: str = ""  # what a study finds out about real files
+    remark: str = ""  # a study's finding about real files
 
     def note(self):
-        """The sentence that a page needs of it."""
+        """Returns the sentence about the data for a page."""
         if self.real:
             return (f"{self.name}: files of --data, taken as the real ones by their names"
                     + (self.remark and f"; {self.remark}"))
@@ -28,7 +28,7 @@ class Data:
 
 
 def checksum(path):
-    """SHA-256 of a file, or of the names and checksums of all files below a folder."""
+    """Returns the SHA-256 of a file, or of the names and checksums of all files below a directory."""
     path = pathlib.Path(path)
     digest = hashlib.sha256()
     if path.is_dir():
@@ -42,7 +42,7 @@ def checksum(path):
 
 
 def _real_folder(name, files, folder):
-    """Where all the files are, or None. Some of them alone are a mistake."""
+    """Returns the directory that has all the files, or None. Having only some of them is an error."""
     for place in [folder / name, folder]:
         present = [file for file in files if (place / file).exists()]
         if len(present) == len(files):
@@ -68,7 +68,7 @@ def provide(name, files, generate, real, bench):
     else:
         words = [str(word).replace("{folder}", f"data/{name}") for word in generate]
         command = shlex.join(words)
-        made = folder / "generated.json"  # by which command
+        made = folder / "generated.json"  # the command that generated the data
         if not made.exists() or json.loads(made.read_text()) != command:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)

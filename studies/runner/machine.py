@@ -1,4 +1,4 @@
-"""What this machine is, and what else runs on it."""
+"""Facts about this machine, and about other programs on it."""
 
 import os
 import pathlib
@@ -11,12 +11,12 @@ from bench.lib import launch
 
 
 def cores():
-    """Those that this process may use; hardware threads of a core are one."""
+    """Returns the number of cores that this process may use. Hardware threads of a core count as one."""
     return len(launch.allowed_cores())
 
 
 def numa_nodes():
-    """With processors of their own; memory alone does not count."""
+    """Returns the number of NUMA nodes with processors. Nodes with memory only do not count."""
     lists = pathlib.Path("/sys/devices/system/node").glob("node[0-9]*/cpulist")
     return max(1, sum(1 for file in lists if file.read_text().strip()))
 
@@ -44,8 +44,8 @@ def _sockets():
 
 
 def blas_of(program):
-    """The BLAS that the loader gives a program, as file and folder tell it, with the kernels that
-    tools/openblas_core asks for."""
+    """Returns the BLAS that the loader gives a program, as directory and file, with the kernels that
+    tools/openblas_core selects."""
     listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True).stdout
     found = re.search(r"(?:libblas|libopenblas|libmkl_rt|libblis|libfjlapack)\S* => (\S+)", listed)
     if not found:
@@ -57,8 +57,8 @@ def blas_of(program):
 
 
 def facts(program):
-    """By name, as people read them; `program` is one of the build that uses LibTorch. No host's
-    name: pages are published."""
+    """Returns readable facts by name. `program` is a program of the build that uses LibTorch. The
+    host's name is left out, since pages are published."""
     return {
         "processor": processor(),
         "cores": "%d of this process, %d hardware threads, %d sockets" % (
@@ -71,8 +71,8 @@ def facts(program):
 
 
 def busy_seconds():
-    """CPU time that all processors have worked (or the hypervisor took), and that of children of
-    this process that have ended."""
+    """Returns the CPU time of all processors (with that of the hypervisor), and the CPU time of this
+    process's children that have ended."""
     # cpu user nice system idle iowait irq softirq steal: man 5 proc_stat
     ticks = [int(word) for word in _read("/proc/stat").split("\n")[0].split()[1:9]]
     children = resource.getrusage(resource.RUSAGE_CHILDREN)

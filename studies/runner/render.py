@@ -11,18 +11,18 @@ COMPARISON = ["what", "published", "here", "unit", "what differs"]
 
 
 def command_of(study, found):
-    """With --data, if `found` was measured with files of it; it may be None."""
+    """Returns the study's command, with --data if `found` (or None) was measured with real files."""
     real = found and any(data["real"] for data in found["data"])
     return f"studies/study {study.name}" + (" --data FOLDER" if real else "")
 
 
 def blocks_of(study, found):
-    """The whole page as blocks: those of the study's run between what all pages have."""
+    """Yields the whole page as blocks: the blocks of the study's run and those of all pages."""
     yield {"kind": "text", "heading": None, "text":
            f"{study.citation}\n\nMeasured {found['date']}, commit {found['commit']}, scale: "
            f"{found['scale']} (published for {study.machine.processor}; "
            f"here {found['machine']['processor']}, {found['cores']} cores, NUMA nodes: {found['numa_nodes']}). "
-           "The same command on any machine:"
+           "The command is the same on any machine:"
            f"\n\n```sh\n{command_of(study, found)}\n```"}
     yield {"kind": "text", "heading": "The experiment", "text": study.experiment}
     yield {"kind": "table", "title": "Published and here", "columns": COMPARISON, "note": found["disturbed"], "rows": [
@@ -35,7 +35,7 @@ def blocks_of(study, found):
     if study.notes:
         yield {"kind": "text", "heading": None, "text": study.notes}
     if found["missing"]:
-        yield {"kind": "text", "heading": "What cannot be had here",
+        yield {"kind": "text", "heading": "What cannot run here",
                "text": "\n\n".join(map(_missing, found["missing"]))}
     yield {"kind": "table", "title": "Machine", "columns": ["", ""], "note": "",
            "rows": [[name, value] for name, value in found["machine"].items()]}
@@ -44,7 +44,7 @@ def blocks_of(study, found):
                data["note"] + "\n\n```\n" + "\n".join(
                    f"{digest}  {file}" for file, digest in data["checksums"].items()) + "\n```"}
     yield {"kind": "text", "heading": "Commands", "text":
-           "As they were run, in the folder of the study's output, with the build's programs in PATH:\n\n```sh\n"
+           "The commands of this run, in the study's output directory, with the build's programs in PATH:\n\n```sh\n"
            + "\n".join(run["command"] for run in found["runs"]) + "\n```"}
 
 
@@ -68,7 +68,7 @@ def _markdown_table(columns, rows):
 
 
 def markdown(study, found, image_of):
-    """`image_of(block, number)` is the path of a chart's file, as the page names it."""
+    """`image_of(block, number)` returns the path of a chart's file, relative to the page."""
     parts, charts = [f"# {study.title}"], 0
     for block in blocks_of(study, found):
         heading = block.get("heading") or (block["kind"] == "table" and block["title"])
@@ -89,7 +89,7 @@ def markdown(study, found, image_of):
 # ---- Files.
 
 def write_page(study, found, pages):
-    """NAME.md with NAME_1.svg, ..., from what NAME.json holds."""
+    """Writes NAME.md and NAME_1.svg, ... from the content of NAME.json."""
     pages = pathlib.Path(pages)
     for old in pages.glob(f"{study.name}_*.svg"):
         if re.fullmatch(rf"{study.name}_\d+\.svg", old.name):
@@ -103,7 +103,7 @@ def write_page(study, found, pages):
 
 
 def read_results(pages, name):
-    """What NAME.json holds, or None."""
+    """Returns the content of NAME.json, or None."""
     try:
         return json.loads((pathlib.Path(pages) / f"{name}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -118,14 +118,14 @@ def _headlines(found, column):
 
 
 def index(studies, pages):
-    """README.md of the results."""
+    """Returns README.md of the results."""
     results = {name: read_results(pages, name) for name in studies}
     parts = [
         "# Published studies",
-        "Each is repeated by one command, `studies/study NAME`, which runs the published experiment on a machine "
-        "of the published size, in small on any other (`--scale`), and writes a page of figures beside the "
-        "published ones ([how](../README.md)). What differs from the publication at either scale is listed for each. "
-        "This file is made by `studies/study --index` from `studies/results`.",
+        "One command, `studies/study NAME`, repeats a study: the published experiment on a machine of the published "
+        "size, a small version of it on any other (`--scale`). It writes a page with the figures and the published "
+        "ones ([how](../README.md)). The differences from the publication are listed for each study. "
+        "`studies/study --index` makes this file from `studies/results`.",
         _markdown_table(
             ["study", "measured", "published", "here", "what differs"],
             [[f"[{study.title}](#{anchor(study.title)})",
@@ -138,11 +138,11 @@ def index(studies, pages):
         found = results[name]
         parts += [f"## {study.title}", study.citation, f"```sh\n{command_of(study, found)}\n```",
                   study.experiment]
-        for title, texts in (("What differs:", study.differs), ("What more differs in small:", study.differs_small)):
+        for title, texts in (("What differs:", study.differs), ("What else differs in small:", study.differs_small)):
             if texts:
                 parts.append(f"{title}\n\n{_list(texts)}")
         if found and found["missing"]:
-            parts.append("What cannot be had here:")
+            parts.append("What cannot run here:")
             parts += map(_missing, found["missing"])
         if study.data:
             parts.append("Real data: " + study.data)
@@ -152,5 +152,5 @@ def index(studies, pages):
 
 
 def anchor(title):
-    """Of a heading, as GitHub makes it."""
+    """Returns GitHub's anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")

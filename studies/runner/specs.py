@@ -1,4 +1,4 @@
-"""SPECs of published sweeps, with other numbers where a scale wants them."""
+"""Spec files of published sweeps, with other numbers for other scales."""
 
 import pathlib
 
@@ -8,10 +8,10 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tools/scaling_
 
 
 def changed(name, changes):
-    """The text of a SPEC with each of `changes` made, whose old text stands in it exactly once."""
+    """Returns the text of a spec file with all `changes`. Each old text must occur exactly once."""
     text = (FOLDER / name).read_text(encoding="utf-8")
     for old, new in changes.items():
         if text.count(old) != 1:
-            raise Wrong(f"{name} does not have '{old}' once; the study that changes it wants mending, too")
+            raise Wrong(f"{name} does not have '{old}' exactly once; fix the study that changes it, too")
         text = text.replace(old, new)
     return text

@@ -1,4 +1,4 @@
-"""What a study is, and where studies are found: studies/publications/NAME.py has STUDY = Study(name="NAME", ...)."""
+"""Studies. The module studies/publications/NAME.py defines STUDY = Study(name="NAME", ...)."""
 
 import dataclasses
 import importlib.util
@@ -10,8 +10,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "publications"
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """The one that a study was published for. Its figures are compared with this machine's to choose
-    the scale."""
+    """The machine of a published study. It is compared with this machine to choose the scale."""
     cores: int
     numa_nodes: int
     processor: str
@@ -22,30 +21,30 @@ class Machine:
 class Study:
     """A published experiment, and how to repeat it.
 
-    `run(bench, page)` measures with a Bench and tells what it found to a Page. It runs the same
+    `run(bench, page)` measures with a Bench and adds the results to a Page. It runs the same
     experiment at every scale; only the numbers that `bench.pick(...)` chooses differ. Texts are
-    Markdown of one or more paragraphs, and are read anew whenever a page is written, so that
-    they can be mended without measuring again.
+    Markdown of one or more paragraphs. They are read again whenever a page is written, so they can
+    be corrected without a new measurement.
     """
     name: str
     title: str
     citation: str    # author, title, where, year
     machine: Machine
-    experiment: str  # what was done: model, input, batch, ranks, threads, settings, what is timed
+    experiment: str  # what was run: model, input, batch, ranks, threads, settings, what is timed
     run: Callable
-    programs: tuple = ()  # of the build, which have to be there
+    programs: tuple = ()  # programs of the build that it needs
     differs: tuple = ()   # sentences: what differs from the published experiment, at every scale
-    differs_small: tuple = ()  # what more of it differs where it is not at the published scale
-    notes: str = ""       # knowledge that no run gives; links go from studies/results
-    data: str = ""        # which real files --data may hold, and where they are from
+    differs_small: tuple = ()  # what else differs at other scales than the published one
+    notes: str = ""       # facts that no run gives; links are relative to studies/results
+    data: str = ""        # which real files --data may have, and their source
 
 
 class Wrong(Exception):
-    """A study, a flag or a file is wrong; str() says which and what to do."""
+    """A study, a flag or a file is wrong. str() says what is wrong and what to do."""
 
 
 def load(folder=FOLDER):
-    """All studies of a folder, by name, in the order of their names."""
+    """Returns all studies of a directory by name, sorted by name."""
     found = {}
     for file in sorted(pathlib.Path(folder).glob("*.py")):
         spec = importlib.util.spec_from_file_location("study_" + file.stem, file)

@@ -1,5 +1,5 @@
-"""Runs of the same benchmarks compared with each other and with targets, as mlbench-report of Mila's
-training benchmarks does (github.com/mila-iqia/training, milabench/report/report.py before December 2019)."""
+"""Compares runs of the same benchmarks with each other and with targets, like mlbench-report of Mila's
+training benchmarks (github.com/mila-iqia/training, milabench/report/report.py before December 2019)."""
 
 import json
 import math
@@ -7,18 +7,18 @@ import os
 import pathlib
 import statistics
 
-MIN_RUNS = 4  # with fewer, too little is left without the best and the worst run
+MIN_RUNS = 4  # fewer leave too little without the best and the worst run
 MAX_DEVIATION_PERCENT = 5  # exclusive
 DEVIATION_QUANTILE = 0.8
-PROGRAM_DIFFERS = "only runs of the same program with the same arguments compare"
+PROGRAM_DIFFERS = "only runs of the same program with the same arguments can be compared"
 
 
 class Wrong(Exception):
-    """Input that cannot be used; str() names the file and says what was expected."""
+    """The input is wrong. str() contains the file and what was expected."""
 
 
 def _refuse_constant(name):
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def read_json(file, expected):
@@ -35,15 +35,15 @@ def _is_positive(value):
 
 
 def read_targets(file):
-    """{benchmark: items a second}."""
-    expected = 'an object of items a second by benchmark, as {"resnet50": 12.5}'
+    """Returns {benchmark: items per second}."""
+    expected = 'an object with the items per second of each benchmark, for example {"resnet50": 12.5}'
     targets = read_json(file, expected)
     if not isinstance(targets, dict):
         raise Wrong(f"'{file}' holds {json.dumps(targets)[:40]}; expected {expected}")
     for name, value in targets.items():
         if not _is_positive(value):
             raise Wrong(f"the target of {name} in '{file}' is {json.dumps(value)}; "
-                        "expected a positive number of items a second")
+                        "expected a positive number of items per second")
     return targets
 
 
@@ -69,15 +69,15 @@ def _read_report(where, report):
     item = report.get("train_item")
     speed = item.get("avg") if isinstance(item, dict) else None
     if not failure and not _is_positive(speed):
-        raise Wrong(f"{where} has {json.dumps(speed)} as train_item.avg; expected a positive number of items a second")
+        raise Wrong(f"{where} has {json.dumps(speed)} as train_item.avg; expected a positive number of items per second")
     return {**{key: report[key] for key in ("name", "unique_id", "version")}, "failure": failure, "speed": speed}
 
 
 def read_run(folder):
-    """The reports in the files *.json below `folder`, in the order of the files' names."""
+    """Returns the reports in the files *.json below `folder`, sorted by file name."""
     expected = "a list of benchmark reports"
     def refuse(error):
-        raise Wrong(f"cannot read the run's folder '{error.filename}': {error.strerror}") from error
+        raise Wrong(f"cannot read the run's directory '{error.filename}': {error.strerror}") from error
 
     files = [pathlib.Path(where) / name for where, _, names in os.walk(folder, onerror=refuse)
              for name in names if name.endswith(".json")]
@@ -94,8 +94,8 @@ def read_run(folder):
 
 
 def row_of(name, speeds, target=None):
-    """A benchmark's line: the mean of its runs without the best and the worst, and the sample standard
-    deviation of all of them, both in items a second."""
+    """Returns a benchmark's line: the mean of its runs without the best and the worst, and the sample
+    standard deviation of all runs, both in items per second."""
     result = (sum(speeds) - max(speeds) - min(speeds)) / (len(speeds) - 2)
     deviation = statistics.stdev(speeds)
     return {"name": name, "target": target, "result": result, "sd": deviation,
@@ -103,7 +103,7 @@ def row_of(name, speeds, target=None):
 
 
 def _speeds_by_run(name, runs, missing):
-    """The mean of each run in which all reports of the benchmark succeeded; names the other runs."""
+    """Returns the mean of each run in which all reports of the benchmark succeeded. Adds other runs to `missing`."""
     first, speeds = None, []
     for index, reports in enumerate(runs, 1):
         mine = [report for report in reports if report["name"] == name]
@@ -124,7 +124,7 @@ def _speeds_by_run(name, runs, missing):
 
 
 def quantile(values, share):
-    """Linear between the two that enclose it."""
+    """Interpolates linearly between the two neighbours."""
     values = sorted(values)
     place = share * (len(values) - 1)
     below = math.floor(place)
@@ -133,7 +133,7 @@ def quantile(values, share):
 
 
 def judge(rows, missing):
-    """The verdict, as it is written to JSON; what there is not is None."""
+    """Returns the verdict for JSON. Missing parts are None."""
     deviation = quantile([row["sd_percent"] for row in rows], DEVIATION_QUANTILE) if rows else None
     diffs = [row["diff"] for row in rows if row["diff"] is not None]
     performance = statistics.fmean(diffs) if diffs else None
@@ -144,17 +144,17 @@ def judge(rows, missing):
 
 
 def compare(runs, targets=None):
-    """The verdict over `runs`, each a list of reports; with targets, each benchmark has to have one."""
+    """Returns the verdict over `runs`, each a list of reports. If there are targets, each benchmark needs one."""
     if len(runs) < MIN_RUNS:
-        raise Wrong(f"{len(runs)} runs given; expected at least {MIN_RUNS}, as the best and the worst do not count")
+        raise Wrong(f"{len(runs)} runs given; expected at least {MIN_RUNS}, since the best and the worst do not count")
     rows, missing = [], []
     names = sorted({report["name"] for reports in runs for report in reports})
     for name in names:
         speeds = _speeds_by_run(name, runs, missing)
         if targets is not None and name not in targets:
-            raise Wrong(f"the targets have none for {name}, which the runs report; expected one for each benchmark")
+            raise Wrong(f"there is no target for {name}, which the runs report; expected one for each benchmark")
         if len(speeds) < MIN_RUNS:
-            missing.append(f"{name} has no result: {len(speeds)} of its runs succeeded, {MIN_RUNS} are needed")
+            missing.append(f"{name} has no result: {len(speeds)} of its runs succeeded, but {MIN_RUNS} are needed")
         else:
             rows.append(row_of(name, speeds, targets[name] if targets else None))
     missing += [f"{name} has a target, but no run has it" for name in sorted(targets or {}) if name not in names]
@@ -162,7 +162,7 @@ def compare(runs, targets=None):
 
 
 def text_of(verdict):
-    """A line per benchmark, what is missing, and the verdict; without targets their columns are left out."""
+    """Returns a line per benchmark, the missing parts, and the verdict. Without targets their columns are omitted."""
     rows = verdict["benchmarks"]
     targets = verdict["performance"] is not None
     width = max([len("bench"), *(len(row["name"]) for row in rows)])

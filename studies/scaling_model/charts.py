@@ -9,7 +9,7 @@ def _measured(fit):
 
 
 def fit_svg(measured, fits):
-    """Each column's epochs, measured and by the model."""
+    """Draws each column's epochs, measured and predicted by the model."""
     page, label = Page(), "ranks" if measured.ranks_stand_for_nodes else "nodes"
     for fit in fits:
         page.lines(fit.column.name, label, "s per epoch", {
@@ -19,7 +19,7 @@ def fit_svg(measured, fits):
 
 
 def predictions_svg(columns):
-    """Of each column an epoch, and the efficiency of a step where every node has its batch, over nodes."""
+    """Draws for each column the time of an epoch, and the efficiency of a step with a full batch per node."""
     page = Page()
     for column in columns:
         name, epochs, steps = column.fit.column.name, {}, {}

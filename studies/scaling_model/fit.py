@@ -1,4 +1,4 @@
-"""Fits a Model to some rows of a table of epochs, predicts the others, and tells how far off it is."""
+"""Fits a Model to some rows of a table of epochs, predicts the others, and computes the errors."""
 
 import dataclasses
 import functools
@@ -16,10 +16,10 @@ from studies.scaling_model.training import Model, Wrong, horovod_epoch
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """Positive, and searched on a logarithmic scale."""
+    """A positive parameter, searched on a logarithmic scale."""
     field: str    # of a Model
     start: float
-    lower: float  # stands for 0
+    lower: float  # means 0
     upper: float
 
 
@@ -43,13 +43,13 @@ class Point:
 
     @property
     def error(self):
-        """Of the prediction, as a part of what was measured."""
+        """Relative error of the prediction."""
         return self.predicted / self.measured - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Beyond:
-    """What fits miss that are asked for so many times the nodes that they were fitted to."""
+    """Errors of fits on `factor` times the nodes that they were fitted to."""
     factor: float
     max_error: float
     rows: int
@@ -58,10 +58,10 @@ class Beyond:
 @dataclasses.dataclass(frozen=True)
 class Fit:
     column: Column
-    parameters: tuple  # names of those that were fitted
-    model: Model       # with them
+    parameters: tuple  # names of the fitted parameters
+    model: Model       # with the fitted parameters
     points: tuple = ()
-    # Of fits to the first three rows, the first four, ..., each asked for the rows behind these; factors ascend.
+    # Fits to the first three rows, the first four, ..., tested on the later rows. Factors ascend.
     beyond: tuple = ()
 
     def _errors(self):
@@ -69,7 +69,7 @@ class Fit:
 
     @property
     def median_error(self):
-        """A magnitude, of the rows that were not fitted."""
+        """Median magnitude of the errors of the rows that were not fitted."""
         return statistics.median(self._errors())
 
     @property
@@ -80,8 +80,9 @@ class Fit:
         return [point.nodes for point in self.points if point.fitted == fitted]
 
     def reach(self, nodes):
-        """How many times the most nodes that were fitted these are (0: nothing was), and the largest error that was
-        found as far away or, among the rows that were fitted, of those that were not (None: nothing was measured)."""
+        """Returns (factor, error). factor: `nodes` divided by the most nodes that were fitted; 0: nothing was fitted.
+        error: the largest error found at least as far away or, within the fitted range, of the rows that were not
+        fitted; None: nothing was measured."""
         if not self.nodes(True):
             return 0.0, None
         most = max(self.nodes(True))
@@ -92,31 +93,31 @@ class Fit:
 
 
 def default_fit_nodes(table):
-    """Every other row, but not the last; of fewer than six all but the last."""
+    """Returns every other row except the last; of fewer than six rows all except the last."""
     return table.nodes[:-1:1 if len(table.nodes) < FEWEST_ROWS_FOR_EVERY_OTHER else 2]
 
 
 def _check_nodes(table, fit_nodes):
     if len(table.nodes) < 2:
         raise Wrong(f"the table has a single row, of {table.nodes[0]} node{'s' if table.nodes[0] > 1 else ''}; "
-                    "a fit takes two or more: some to fit, and one to predict")
+                    "a fit takes two or more: at least one to fit, and one to predict")
     for nodes in fit_nodes:
         if nodes not in table.nodes:
             raise Wrong(f"fit nodes: the table has no row for {nodes} nodes; it has {', '.join(map(str, table.nodes))}")
         if fit_nodes.count(nodes) > 1:
             raise Wrong(f"fit nodes: {nodes} is named twice")
     if not fit_nodes:
-        raise Wrong("fit nodes: name at least one")
+        raise Wrong("fit nodes: give at least one")
     if len(fit_nodes) == len(table.nodes):
-        raise Wrong("fit nodes: all rows are fitted, and none is left to predict; leave some out")
+        raise Wrong("fit nodes: all rows are fitted, and none remains to predict; leave some out")
 
 
 def _choose_parameters(column, names, fit_nodes):
-    """As many as there are rows, in their order; starved-share, where every row has several ranks, cannot be told
-    from image-ms."""
+    """Returns at most one parameter per row, in order. If every row has several ranks, starved-share is left out,
+    since it cannot be distinguished from image-ms."""
     for name in names:
         if name not in PARAMETERS:
-            raise Wrong(f"parameters: there is no '{name}'; known are {', '.join(PARAMETERS)}")
+            raise Wrong(f"parameters: unknown '{name}'; known are {', '.join(PARAMETERS)}")
         if names.count(name) > 1:
             raise Wrong(f"parameters: '{name}' is named twice")
     several_ranks = column.ranks_per_node * min(fit_nodes) > 1
@@ -124,7 +125,7 @@ def _choose_parameters(column, names, fit_nodes):
 
 
 def _search(parameters, residuals):
-    """The values of the parameters with the smallest sum of squares of residuals(values)."""
+    """Returns the values of the parameters with the smallest sum of squares of residuals(values)."""
     lower, upper, start = (numpy.log([getattr(PARAMETERS[name], key) for name in parameters])
                            for key in ("lower", "upper", "start"))
 
@@ -132,18 +133,18 @@ def _search(parameters, residuals):
         return numpy.array(residuals(numpy.exp(numpy.clip(point, lower, upper))))
 
     def slopes(point):
-        # Horovod's cycles make small steps in the times: differences must be larger.
+        # Horovod's cycles make small steps in the times, so differences must be larger.
         edge, here = 0.01, at(point)
         return numpy.stack([(at(point + edge * unit) - here) / edge for unit in numpy.eye(len(point))], axis=1)
 
     def squares(point):
         return float(numpy.sum(at(point) ** 2))
 
-    if parameters[0] == "image-ms":  # to begin with times of the right size
+    if parameters[0] == "image-ms":  # start with times of the right size
         start[0] -= numpy.mean(at(start))
     best = optimize.least_squares(at, numpy.clip(start, lower + 1e-6, upper - 1e-6), slopes, (lower, upper),
                                   xtol=1e-3, ftol=1e-4, max_nfev=20).x
-    for edge in (1.0, 0.1):  # over the small steps, and out of where a parameter that should be 0 has no slope
+    for edge in (1.0, 0.1):  # crosses the small steps, and leaves points without a slope
         simplex = best + edge * numpy.vstack([numpy.zeros(len(best)), -numpy.eye(len(best))])
         best = optimize.minimize(squares, best, method="Nelder-Mead", options={
             "initial_simplex": simplex, "xatol": 1e-5, "fatol": 1e-9, "maxiter": 300}).x
@@ -151,8 +152,8 @@ def _search(parameters, residuals):
 
 
 def fit_rows(table, column, model, parameters, fit_nodes):
-    """Least squares of the logarithms of the column's times at `fit_nodes`; what the parameters are that are not
-    fitted says `model`."""
+    """Fits the logarithms of the column's times at `fit_nodes` by least squares. `model` has the values of the
+    parameters that are not fitted."""
     _check_nodes(table, fit_nodes)
     parameters = _choose_parameters(column, list(parameters), fit_nodes)
     model = dataclasses.replace(model, ranks_per_node=column.ranks_per_node)
@@ -177,7 +178,7 @@ def fit_rows(table, column, model, parameters, fit_nodes):
 
 
 def fit_column(table, column, model, parameters, fit_nodes):
-    """The same with what it misses beyond the rows."""
+    """The same, with the errors beyond the fitted rows."""
     fit, found = fit_rows(table, column, model, parameters, fit_nodes), {}
     for rows in range(FEWEST_ROWS_TO_EXTRAPOLATE, len(table.nodes)):
         first = table.nodes[:rows]
@@ -189,13 +190,13 @@ def fit_column(table, column, model, parameters, fit_nodes):
 
 @dataclasses.dataclass(frozen=True)
 class Subsets:
-    """Of ways to choose rows to fit: medians and maxima of the other rows' errors."""
+    """Medians and maxima of the other rows' errors over several choices of rows to fit."""
     choices: int
     median_of_medians: float
     worst_median: float
     median_of_maxima: float
     worst_maximum: float
-    medians_within: int  # of the bound
+    medians_within: int  # number of medians within the bound
 
 
 def _summary(fits, bound):
@@ -205,7 +206,7 @@ def _summary(fits, bound):
 
 
 def errors_of_subsets(table, column, model, parameters, size, bound, on_fit=lambda: None):
-    """(of all choices of `size` rows, of those from which every parameter can be told)"""
+    """Returns Subsets of (all choices of `size` rows, the choices that determine every parameter)."""
     if not 1 <= size < len(table.nodes):
         raise Wrong(f"subsets must have 1 to {len(table.nodes) - 1} rows, but have {size}")
     fits, fit = [], functools.partial(fit_rows, table, column, model, parameters)

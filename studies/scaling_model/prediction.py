@@ -1,5 +1,5 @@
-"""Epochs and steps on any number of nodes: with Horovod, computed, and with hvdlite, whose negotiation scale_sim
-runs in virtual time, at first with Horovod's settings, then with what it can have besides."""
+"""Predicts epochs and steps on any number of nodes: with Horovod by a formula, and with hvdlite by scale_sim, which
+runs its negotiation in virtual time. hvdlite first has Horovod's settings; then its own features are added."""
 
 import dataclasses
 import json
@@ -13,13 +13,13 @@ from studies.scaling_model.training import Epoch, Step, Wrong, epoch_of, harmoni
 ADDITIONS = ("core", "overlap", "ranks", "shared-memory")
 ALGORITHMS = {"recursive-doubling": "recursive doubling", "ring": "a ring",
               "rabenseifner": "Rabenseifner's algorithm", "fastest": "the fastest of three algorithms"}
-WHEN_SOMEBODY_WAITS = 2 ** 63 - 1  # bytes that no batch has
+WHEN_SOMEBODY_WAITS = 2 ** 63 - 1  # larger than any bucket
 
 
 def starved_share(core, threads, busy_share):
-    """The part of its speed that a team of threads loses, in loops cut into equal parts, where the communication
-    thread is runnable for `busy_share` of the time: on a core of the team (shared), on one set aside (own; a team of
-    one has none), or on one that the team would not use anyway (spare)."""
+    """Returns the share of its speed that a team of threads loses in loops with equal parts. The communication thread
+    is runnable for `busy_share` of the time: on a core of the team (shared), on a core taken from the team (own; a
+    team of one has none), or on a core that the team does not use (spare)."""
     if core == "spare":
         return 0.0
     return 1 / threads if core == "own" and threads > 1 else busy_share / 2
@@ -27,11 +27,11 @@ def starved_share(core, threads, busy_share):
 
 @dataclasses.dataclass(frozen=True)
 class Hvdlite:
-    """How it is set up. At first all that can be is as the fit found it with Horovod."""
-    ranks_per_node: int = 1  # a node's cores are cut into so many parts; its speed and its images per step stay
-    core: Optional[str] = None  # of the coordinator; None: it costs computation what Horovod's thread does
+    """The setup of hvdlite. By default as much as possible is as fitted for Horovod."""
+    ranks_per_node: int = 1  # they share a node's cores; its speed and its images per step stay the same
+    core: Optional[str] = None  # core of the coordinator; None: it costs as much computation as Horovod's thread
     busy_share: float = 1.0
-    overlap: bool = False  # otherwise no batch begins before step() waits
+    overlap: bool = False  # otherwise no bucket begins before step() waits
     hierarchical: bool = False
     shared_memory_ns_per_byte: float = 0.13
     chunk_bytes: int = 4 << 20
@@ -40,12 +40,12 @@ class Hvdlite:
     arity: int = 8
     fusion_bytes: int = 64 << 20
     min_batch_bytes: int = 4 << 20
-    steps: int = 1  # that are averaged; one is enough without jitter
-    max_simulated_ranks: int = 128  # of larger worlds so many negotiate; collectives take the time of all
+    steps: int = 1  # number of steps to average; one is enough without jitter
+    max_simulated_ranks: int = 128  # most ranks that negotiate; collectives take the time of all
     seed: int = 1
 
     def model(self, table, fit):
-        """What its step is predicted from."""
+        """Returns the model from which a step is predicted."""
         its = fit.model
         share = its.starved_share if self.core is None else starved_share(
             self.core, table.cores_per_node // self.ranks_per_node, self.busy_share)
@@ -61,7 +61,7 @@ class Hvdlite:
 class Variant:
     name: str
     setup: Hvdlite
-    added: str = ""  # in words; "" for equal settings
+    added: str = ""  # the added feature as text; "" for equal settings
 
 
 def equal_settings(horovod, full):
@@ -71,7 +71,7 @@ def equal_settings(horovod, full):
 
 
 def variants(table, fit, full, additions):
-    """Equal settings, then each of `additions` on top of those before it, as `full` has it."""
+    """Returns equal settings, then one variant for each of `additions`, added to the previous one as in `full`."""
     found = [Variant("hvdlite, equal settings", equal_settings(fit.model, full))]
     for addition in [*additions, *(["algorithm"] if full.algorithm else []),
                      *(["software"] if full.software_ns_per_byte is not None else [])]:
@@ -82,21 +82,21 @@ def variants(table, fit, full, additions):
             text = _core_text(table, setup)
         elif addition == "overlap":
             setup, name = dataclasses.replace(before, overlap=True), "overlap"
-            text = "computation goes on at its speed while batches are reduced"
+            text = "computation continues at full speed while buckets are reduced"
         elif addition == "ranks":
             setup = dataclasses.replace(before, ranks_per_node=full.ranks_per_node)
             name = f"{full.ranks_per_node} rank{'s' if full.ranks_per_node > 1 else ''} per node"
-            text = ("the ranks of a node (--ranks-per-node) together compute as fast as the one of the fit, "
+            text = ("the ranks of a node (--ranks-per-node) together compute as fast as the single one of the fit, "
                     f"{fit.model.image_ms:.4g} ms per image, "
-                    + ("less a core of each for its coordinator, " if setup.core == "own" else "")
-                    + f"and take as many images per step, {table.batch_per_rank} per node")
+                    + ("less one core per rank for its coordinator, " if setup.core == "own" else "")
+                    + f"and take equally many images per step, {table.batch_per_rank} per node")
         elif addition == "shared-memory":
             setup, name = dataclasses.replace(before, hierarchical=True), "shared memory"
-            text = (f"gradients are reduced through it within a node, {full.shared_memory_ns_per_byte:.3g} ns per byte "
-                    "read (--shared-memory-ns-per-byte), then among nodes, each rank its part")
+            text = (f"gradients are reduced in it within a node, {full.shared_memory_ns_per_byte:.3g} ns per byte "
+                    "read (--shared-memory-ns-per-byte), then between nodes, where each rank reduces a part")
         elif addition == "algorithm":
             setup, name = dataclasses.replace(before, algorithm=full.algorithm), "algorithm"
-            text = f"MPI reduces by {ALGORITHMS[full.algorithm]} (--hvdlite-algorithm)"
+            text = f"MPI reduces with {ALGORITHMS[full.algorithm]} (--hvdlite-algorithm)"
         else:
             setup = dataclasses.replace(before, software_ns_per_byte=full.software_ns_per_byte)
             name = f"{full.software_ns_per_byte:g} ns per byte"
@@ -111,49 +111,50 @@ def _core_text(table, setup):
     threads = table.cores_per_node // setup.ranks_per_node
     lost = f"which costs {100 * starved_share(setup.core, threads, setup.busy_share):.1f} % of the computing speed"
     return {
-        "own": f"the coordinator has one of a rank's {threads} cores to itself, {lost} (--comm-core own); a core less "
-               "to compute on would free Horovod's thread, too",
+        "own": f"the coordinator has one of a rank's {threads} cores for itself, {lost} (--comm-core own); Horovod's "
+               "thread would profit from a core of its own, too",
         "shared": f"the coordinator shares a core with a computing thread for {100 * setup.busy_share:.0f} % of the "
                   f"time, {lost} (--comm-core shared, --busy-share)",
-        "spare": "the coordinator has a core that computation does not use, and costs nothing (--comm-core spare)",
+        "spare": "the coordinator uses a core that computation does not use, and costs nothing (--comm-core spare)",
     }[setup.core]
 
 
 def assumptions(table, fit, systems):
-    """By what they are of: both systems, horovod, hvdlite, and what is added."""
+    """Returns the assumptions about both systems, horovod, hvdlite, and the added features."""
     model, setup = fit.model, systems[0].setup
     its = setup.model(table, fit)
     gradients = model.gradients
     return {
         "both": [
-            f"{len(gradients.elements)} gradients of {gradients.bytes} bytes in all: {gradients.name} (--gradients); "
-            f"forward is {model.forward_share:.3g} of the computation (--forward-share)",
-            "ranks compute longer than they would alone, by a part that is exponentially distributed with mean "
+            f"{len(gradients.elements)} gradients of {gradients.bytes} bytes in total: {gradients.name} "
+            f"(--gradients); forward is {model.forward_share:.3g} of the computation (--forward-share)",
+            "ranks compute longer than alone, by a share that is exponentially distributed with mean "
             f"{model.jitter:.3g} (--jitter); a step waits for the slowest" if model.jitter > 0
             else "all ranks compute equally fast (--jitter)",
-            f"the first batch of an epoch costs {model.first_batch_share:.3g} of its computation on top "
+            f"the first batch of an epoch costs an additional {model.first_batch_share:.3g} of its computation "
             "(--first-batch-share)",
             "an epoch's last step takes a full batch (--last-batch)" if model.last_batch == "full"
-            else "an epoch's last step takes the images that are left (--last-batch)"],
+            else "an epoch's last step takes the remaining images (--last-batch)"],
         "horovod": [
             f"one rank per node, which loses {100 * model.starved_share:.1f} % of its computing speed to the "
             "communication thread (--starved-share)",
-            f"computation goes on at {model.overlap:.3g} of its speed while a buffer is reduced (--overlap)"
-            if model.overlap > 0 else "computation stands still while a buffer is reduced (--overlap)",
-            f"every {model.cycle_ms:.3g} ms rank 0 asks all ranks what is ready (--cycle-ms); buffers of up to "
-            f"{model.fusion_bytes} bytes (--fusion-bytes)",
-            f"MPI reduces by {ALGORITHMS[model.algorithm]} (--algorithm), with {model.software_ns_per_byte:.4g} ns "
-            f"per byte of software (--software-ns-per-byte) and {model.between_nodes.ns_per_byte:.3g} of the network "
-            "(--network)"],
+            f"computation continues at {model.overlap:.3g} of its speed while a buffer is reduced (--overlap)"
+            if model.overlap > 0 else "computation stops while a buffer is reduced (--overlap)",
+            f"every {model.cycle_ms:.3g} ms rank 0 asks all ranks which gradients are ready (--cycle-ms); buffers of "
+            f"up to {model.fusion_bytes} bytes (--fusion-bytes)",
+            f"MPI reduces with {ALGORITHMS[model.algorithm]} (--algorithm); software costs "
+            f"{model.software_ns_per_byte:.4g} ns per byte (--software-ns-per-byte), the network "
+            f"{model.between_nodes.ns_per_byte:.3g} (--network)"],
         "hvdlite": [
-            f"as Horovod's: one rank per node, {100 * its.starved_share:.1f} % of its computing speed lost to the "
-            f"communication thread, MPI by {ALGORITHMS[its.algorithm]} with {its.software_ns_per_byte:.4g} ns per "
+            f"like Horovod: one rank per node, {100 * its.starved_share:.1f} % of its computing speed lost to the "
+            f"communication thread, MPI with {ALGORITHMS[its.algorithm]} and {its.software_ns_per_byte:.4g} ns per "
             "byte of software",
-            "computation goes on at its speed while batches are reduced" if setup.overlap
-            else "no batch begins before step() waits, as no overlap is known of Horovod (--overlap)",
-            f"its own: negotiation and fusion, run in virtual time by up to {setup.max_simulated_ranks} ranks "
-            f"(--max-simulated-ranks); batches of up to {setup.fusion_bytes} bytes (--fusion-bytes), at least "
-            f"{setup.min_batch_bytes} unless somebody waits, reduced in pieces of {setup.chunk_bytes} "
+            "computation continues at full speed while buckets are reduced" if setup.overlap
+            else "no bucket begins before step() waits, since no overlap is known of Horovod (--overlap)",
+            "different: negotiation and fusion, simulated in virtual time with up to "
+            f"{setup.max_simulated_ranks} ranks (--max-simulated-ranks); buckets of up to {setup.fusion_bytes} bytes "
+            "(--fusion-bytes), at least "
+            f"{setup.min_batch_bytes} unless a thread waits, reduced in chunks of {setup.chunk_bytes} "
             "(--chunk-bytes)"],
         "added": [variant.added for variant in systems[1:]],
     }
@@ -162,13 +163,13 @@ def assumptions(table, fit, systems):
 # ---- A step with hvdlite.
 
 class Simulator:
-    """scale_sim, of which each step is a run."""
+    """Runs scale_sim, once per step."""
 
     def __init__(self, program):
         self._program = program
 
     def run(self, words, gradients):
-        """Its one world, as JSON."""
+        """Runs scale_sim and returns its only world, as JSON."""
         with tempfile.TemporaryDirectory() as folder:
             files = [os.path.join(folder, name) for name in ("gradients.txt", "world.json")]
             with open(files[0], "w", encoding="utf-8") as file:
@@ -185,7 +186,7 @@ class Simulator:
                 return json.load(file)["worlds"][0]
 
     def step(self, setup, model, images, ranks):
-        """Of `ranks` ranks with `images` images each, the mean of setup.steps."""
+        """Returns the mean of setup.steps steps of `ranks` ranks with `images` images each."""
         if ranks == 1:
             alone = images * model.image_ms * 1e-3 * (1 + model.jitter)
             return Step(alone, alone)
@@ -197,7 +198,7 @@ class Simulator:
                  "--steps", setup.steps, "--seed", setup.seed,
                  "--forward-ms", computation * model.forward_share,
                  "--backward-ms", computation * (1 - model.forward_share),
-                 # As slow as the slowest of all would be.
+                 # The slowest simulated rank is as slow as the slowest of all ranks.
                  "--compute-jitter", model.jitter * harmonic(ranks) / harmonic(simulated),
                  "--batch-us", us, "--batch-ns-per-byte", ns, "--chunk-bytes", setup.chunk_bytes,
                  "--fusion-bytes", setup.fusion_bytes,
@@ -217,13 +218,13 @@ class Prediction:
     system: str
     nodes: int
     ranks: int
-    simulated_ranks: int  # 0: computed
-    epoch: Epoch          # strong scaling: of the data set
-    full_step: Step       # weak scaling: with a full batch on every rank
-    speedup: float = 1.0  # over one node of the same system, as the efficiencies are
+    simulated_ranks: int  # 0: by a formula
+    epoch: Epoch          # strong scaling: an epoch of the data set
+    full_step: Step       # weak scaling: a step with a full batch on every rank
+    speedup: float = 1.0  # over one node of the same system; so are the efficiencies
     efficiency: float = 1.0
     weak_efficiency: float = 1.0
-    epoch_gain: float = 1.0  # how many times as fast as Horovod on as many nodes
+    epoch_gain: float = 1.0  # how many times as fast as Horovod on the same number of nodes
     step_gain: float = 1.0
 
 
@@ -241,11 +242,11 @@ def _predict_on(nodes, table, name, model, ranks_per_node, step, max_simulated_r
 
 def _check(table, fit, systems):
     if table.world_batch or table.ranks_stand_for_nodes:
-        raise Wrong("predictions are of nodes with a fixed batch per rank; this table's batch is the world's, or its N "
-                    "are ranks of one node")
+        raise Wrong("predictions need nodes with a fixed batch per rank; this table has a fixed batch of the world, or "
+                    "its rows are ranks of one node")
     if fit.column.ranks_per_node != 1:
         raise Wrong(f"column '{fit.column.name}' has several ranks per node, whose threads share cores in an unknown "
-                    "way; predict from a column with one rank per node")
+                    "way; use a column with one rank per node")
     for ranks in {variant.setup.ranks_per_node for variant in systems}:
         if table.cores_per_node % ranks or table.batch_per_rank % ranks:
             raise Wrong(f"ranks per node must divide {table.cores_per_node} cores and {table.batch_per_rank} images, "
@@ -253,7 +254,7 @@ def _check(table, fit, systems):
 
 
 def predict(table, fit, systems, nodes, simulator, on_prediction=lambda: None):
-    """On each of `nodes` Horovod, then each variant of `systems`, for a fit of a column with one rank per node."""
+    """Predicts Horovod, then each variant of `systems`, on each of `nodes`. The column has one rank per node."""
     _check(table, fit, systems)
 
     def on(number):

@@ -1,4 +1,4 @@
-"""Fits and predictions as text for people, JSON for programs, and charts."""
+"""Writes fits and predictions as text and as JSON."""
 
 import dataclasses
 import textwrap
@@ -6,7 +6,7 @@ import textwrap
 from studies.scaling_model.fit import PARAMETERS
 
 WIDTH = 110
-TEXTS = ("column", "system", "choices", "fitted")  # columns to the left; numbers stand to the right
+TEXTS = ("column", "system", "choices", "fitted")  # left-aligned columns; numbers are right-aligned
 
 
 def table(titles, rows):
@@ -37,8 +37,8 @@ def value_of(fit, name):
 
 
 def cores_worth(table_of, fits, fit):
-    """Of a rank that is not alone on its node, at the speed of a core of the same set-up's ("Fujitsu" of "Fujitsu/4")
-    that is; None: it is that one, or that was not fitted."""
+    """Returns how many cores a rank of several on a node is worth, at the speed of a core of the same set-up
+    ("Fujitsu" of "Fujitsu/4") with one rank per node. None: this is that column, or it was not fitted."""
     set_up = fit.column.name.partition("/")[0]
     alone = next((one for one in fits if one.column.ranks_per_node == 1
                   and one.column.name.partition("/")[0] == set_up), None)
@@ -54,17 +54,17 @@ def beyond_text(fit):
 def reach_text(factor, error):
     if factor == 0:
         return "nothing was fitted"
-    where = ("among the rows that were fitted" if factor <= 1
-             else f"{factor:.3g} times beyond the rows that were fitted")
+    where = ("within the fitted rows" if factor <= 1
+             else f"{factor:.3g} times beyond the fitted rows")
     if error is None:
         return f"{where}; nothing was measured so far away"
-    return f"{where}; off by {percent(error)} % at most where that was measured"
+    return f"{where}; measured errors are at most {percent(error)} %"
 
 
 # ---- Published times.
 
 def efficiencies(measured):
-    """Speed-up and strong efficiency T1/(N TN) of each time; the first of the table's nodes is 1."""
+    """Returns speed-up and strong efficiency T1/(N TN) of each time. The table's first number of nodes is 1."""
     rows = [[column.name, nodes, f"{seconds:.5g}", f"{column.epoch_seconds[0] / seconds:.2f}",
              f"{100 * column.epoch_seconds[0] / (nodes * seconds):.2f} %"]
             for column in measured.columns for nodes, seconds in zip(measured.nodes, column.epoch_seconds)]
@@ -75,13 +75,14 @@ def efficiencies(measured):
 # ---- Fits.
 
 def fit_text(measured, fits, fit_nodes, subsets, bound):
-    """`subsets`: by column, what errors_of_subsets() says, or nothing."""
+    """`subsets`: the results of errors_of_subsets() by column, or nothing."""
     batch = (f"{measured.world_batch} of all ranks" if measured.world_batch else f"{measured.batch_per_rank} per rank")
     parts = [wrapped(
         f"Strong scaling: an epoch of {measured.images} images, up to {batch} and step. "
         + ("Nodes are ranks of one node. " if measured.ranks_stand_for_nodes else "")
-        + f"Fitted to the rows of {joined(fit_nodes)} nodes; errors are those of the other rows. Cores' worth: of a "
-        "rank that is not alone on its node, at the speed of a core of the one that is. In brackets: not fitted.")]
+        + f"Fitted to the rows of {joined(fit_nodes)} nodes; errors are those of the other rows. Cores' worth: the "
+        "speed of one of several ranks on a node, in cores of a rank that is alone on its node. In brackets: not "
+        "fitted.")]
     rows = []
     for fit in fits:
         cores = cores_worth(measured, fits, fit)
@@ -95,17 +96,17 @@ def fit_text(measured, fits, fit_nodes, subsets, bound):
          f"{100 * point.error:+.1f}"] for fit in fits for point in fit.points]))
     rows = [[fit.column.name, f"{one.factor:g}", percent(one.max_error)] for fit in fits for one in fit.beyond]
     if rows:
-        parts.append("Errors of fits to the first rows alone, three or more, on more nodes than those, at most:\n\n"
+        parts.append("Largest errors on more nodes of fits to the first rows only (three or more):\n\n"
                      + table(["column", "times as many nodes", "error %"], rows))
     rows = []
     for name, (every, complete) in subsets.items():
-        for kind, one in (("all", every), ("that tell all parameters", complete)):
+        for kind, one in (("all", every), ("that determine all parameters", complete)):
             if kind == "all" or one.choices < every.choices:
                 rows.append([name, kind, one.choices, percent(one.median_of_medians), percent(one.worst_median),
                              percent(one.median_of_maxima), percent(one.worst_maximum), one.medians_within])
     if rows:
-        parts.append(f"All choices of {len(fit_nodes)} rows to fit, errors of the others in %, and how many medians "
-                     f"are within {100 * bound:.0f} %:\n\n" + table(
+        parts.append(f"All choices of {len(fit_nodes)} rows to fit, errors of the other rows in %, and the number of "
+                     f"medians within {100 * bound:.0f} %:\n\n" + table(
                          ["column", "choices", "number", "median of medians", "worst median", "median of maxima",
                           "worst maximum", "medians within"], rows))
     return "\n".join(parts)
@@ -146,7 +147,7 @@ def fit_json(measured, model, fits, fit_nodes, subsets, bound):
             "fusion_bytes": model.fusion_bytes, "last_batch": model.last_batch, "columns": columns}
 
 
-# ---- Predictions: by column, its fit, what is assumed, and what was predicted.
+# ---- Predictions: for each column its fit, assumptions and predictions.
 
 @dataclasses.dataclass(frozen=True)
 class ColumnPrediction:
@@ -155,9 +156,9 @@ class ColumnPrediction:
     predictions: list
 
 
-TITLES = {"both": "Assumed of both systems", "horovod": "Assumed of Horovod",
-          "hvdlite": "Assumed of hvdlite, at first with equal settings",
-          "added": "Then added, each on top of those before it (--add)"}
+TITLES = {"both": "Assumptions about both systems", "horovod": "Assumptions about Horovod",
+          "hvdlite": "Assumptions about hvdlite, first with equal settings",
+          "added": "Features added one after the other (--add)"}
 
 
 def predictions_text(measured, columns):
@@ -169,8 +170,8 @@ def predictions_text(measured, columns):
                   for kind, lines in column.assumptions.items() if lines]
         parts.append(wrapped(
             f"Strong scaling: an epoch of {measured.images} images; then weak scaling: a step of "
-            f"{measured.batch_per_rank} images per node, whether or not the data set has as many. x: times as fast as "
-            "Horovod; efficiencies are by one node of the same system."))
+            f"{measured.batch_per_rank} images per node, even if the data set has fewer. x: times as fast as "
+            "Horovod; efficiencies refer to one node of the same system."))
         parts.append(table(
             ["nodes", "system", "ranks", "steps", "epoch s", "x", "speed-up", "efficiency %", "exposed %"],
             [[one.nodes, one.system, one.ranks, one.epoch.steps, f"{one.epoch.seconds:.3g}", f"{one.epoch_gain:.2f}",
@@ -184,11 +185,11 @@ def predictions_text(measured, columns):
         if fit.points:
             nodes = list(dict.fromkeys(one.nodes for one in column.predictions))
             parts.append(wrapped(
-                f"How far these numbers were tested: the fit is to the rows of {joined(fit.nodes(True))} nodes; "
-                f"those of {joined(fit.nodes(False))}, which were measured, too, it predicts to "
-                f"{percent(fit.median_error)} % (median), {percent(fit.max_error)} % at most. Fits to fewer rows "
-                f"were off, on more nodes than those, by at most: {beyond_text(fit)}. All this is of Horovod; of "
-                "hvdlite nothing was measured there.")
+                f"Tests of these numbers: the model was fitted to the rows of {joined(fit.nodes(True))} nodes. Its "
+                f"errors on the other measured rows, {joined(fit.nodes(False))} nodes, are "
+                f"{percent(fit.median_error)} % (median) and {percent(fit.max_error)} % (maximum). Largest errors on "
+                f"more nodes of fits to fewer rows: {beyond_text(fit)}. All of this is about Horovod; hvdlite "
+                "was not measured there.")
                 + "".join(wrapped(reach_text(*fit.reach(count)), f"- {count} node{'s' if count > 1 else ''}: ")
                           for count in nodes))
     return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""Measured epochs on growing numbers of nodes: published ones as JSON, one's own from the results of scaling_sweep."""
+"""Tables of measured epochs on growing numbers of nodes: published ones as JSON, own ones from scaling_sweep."""
 
 import csv
 import dataclasses
@@ -15,7 +15,7 @@ LARGEST = 2 ** 31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One set-up, on each of the table's numbers of nodes."""
+    """The times of one set-up on each of the table's numbers of nodes."""
     name: str
     ranks_per_node: int
     epoch_seconds: tuple
@@ -23,16 +23,16 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Strong scaling: an epoch has `images` on any number of nodes; a rank takes up to `batch_per_rank` a step."""
+    """Strong scaling: an epoch has `images` on any number of nodes. A rank takes up to `batch_per_rank` per step."""
     source: str
     images: int
     batch_per_rank: int
     cores_per_node: int
     nodes: list  # ascend
     columns: list
-    world_batch: int = 0  # of all ranks, which each has its part of, instead of batch_per_rank
+    world_batch: int = 0  # batch of all ranks, shared by them, instead of batch_per_rank
     ranks_stand_for_nodes: bool = False  # `nodes` are ranks of one node
-    whole_epochs: bool = True  # else computed from speeds after a warm-up: what the first batch costs is not in them
+    whole_epochs: bool = True  # otherwise computed from speeds after a warm-up, without the cost of the first batch
 
     def batch_of_rank(self, ranks):
         return max(1, self.world_batch // ranks) if self.world_batch else self.batch_per_rank
@@ -45,12 +45,12 @@ def _require(entry, where, keys):
         raise Wrong(f"{where} must be an object with {', '.join(keys)}")
     missing = [key for key in keys if key not in entry]
     if missing:
-        raise Wrong(f"{where} lacks {', '.join(missing)}; it must have {', '.join(keys)}, as {EXAMPLE} has")
+        raise Wrong(f"{where} lacks {', '.join(missing)}; it must have {', '.join(keys)}, like {EXAMPLE}")
 
 
 def _whole(value, name):
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
-        raise Wrong(f"{name} is {json.dumps(value)}, and must be a whole number from 1 to {LARGEST}")
+        raise Wrong(f"{name} is {json.dumps(value)}, but must be a whole number from 1 to {LARGEST}")
     return value
 
 
@@ -71,7 +71,7 @@ def parse(text):
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise Wrong(f"is no JSON; a table of epochs looks like {EXAMPLE} ({error})") from None
+        raise Wrong(f"is not JSON; a table of epochs looks like {EXAMPLE} ({error})") from None
     _require(document, "the table", ["source", "images", "batch_per_rank", "cores_per_node", "nodes", "columns"])
     nodes = [_whole(one, "nodes") for one in _list(document["nodes"], "nodes")]
     for before, one in zip(nodes, nodes[1:]):
@@ -94,7 +94,7 @@ def parse(text):
 # ---- The results of a sweep.
 
 def is_sweep(path):
-    """The folder of its results, or a table.csv."""
+    """Whether `path` is the directory of a sweep's results, or a table.csv."""
     return path.endswith(".csv") or os.path.isdir(path)
 
 
@@ -106,7 +106,7 @@ def _number(text, kind=int):
 
 
 def _points(lines):
-    """(series, nodes, ranks, threads, items a second) of the rows that have a speed and are of a scaling."""
+    """Returns (series, nodes, ranks, threads, items per second) of the rows with a speed that belong to a scaling."""
     for line in lines:
         nodes, ranks = _number(line["nodes"]), _number(line["ranks"])
         threads, speed = _number(line["threads"]), _number(line["items_per_second_median"], float)
@@ -117,22 +117,23 @@ def _points(lines):
 
 
 def parse_sweep(text, items_per_epoch=0, batch_per_rank=0, world_batch=0):
-    """A Table from a sweep's table.csv, with a column for each setting, mapping, number of threads and of ranks per
-    node. Left out are rows that failed or are oversubscribed, series of fewer than three N, and N that not all have."""
+    """Returns a Table from a sweep's table.csv, with a column for each setting, mapping, number of threads and ranks
+    per node. Leaves out rows that failed or are oversubscribed, series with fewer than three numbers of nodes, and
+    numbers of nodes that not all series have."""
     reader = csv.DictReader(text.splitlines())
     titles = ["setting", "mapping", "nodes", "ranks", "threads", "oversubscribed", "items_per_second_median",
               "epoch_seconds"]
     missing = [title for title in titles if title not in (reader.fieldnames or [])]
     if missing:
-        raise Wrong(f"lacks the columns {', '.join(missing)}; name the folder of a sweep, or its table.csv, which "
+        raise Wrong(f"lacks the columns {', '.join(missing)}; name the directory of a sweep, or its table.csv, which "
                     "scaling_sweep report writes again")
     lines = list(reader)
     for number, line in enumerate(lines, 2):
         if None in line or None in line.values():
-            raise Wrong(f"line {number} has not as many cells as there are columns")
+            raise Wrong(f"line {number} does not have as many cells as there are columns")
     if bool(batch_per_rank) == bool(world_batch):
-        raise Wrong("does not say the batch: give --batch-per-rank, or --world-batch where it stays the same for all "
-                    "ranks together")
+        raise Wrong("does not have the batch size: give --batch-per-rank, or --world-batch if the batch of all ranks "
+                    "is constant")
     points, series, cores = list(_points(lines)), {}, 1
     several = any(nodes > 1 for _, nodes, *_ in points)
     for parts, nodes, ranks, threads, speed in points:
@@ -144,14 +145,14 @@ def parse_sweep(text, items_per_epoch=0, batch_per_rank=0, world_batch=0):
     common = sorted(set.intersection(*map(set, series.values()))) if series else []
     if len(common) < FEWEST_POINTS:
         raise Wrong(f"has fewer than {FEWEST_POINTS} numbers of nodes (or of ranks, on one node) of the same setting, "
-                    "mapping and threads of a rank; measure more of them, with the threads fixed (scaling_sweep run "
-                    "--threads 1, or threads: 1 in a SPEC)")
+                    "mapping and threads per rank; measure more of them with fixed threads (scaling_sweep run "
+                    "--threads 1, or threads: 1 in a spec file)")
     implied = [_number(line["epoch_seconds"], float) * _number(line["items_per_second_median"], float)
                for line in lines]
     items = items_per_epoch or next((round(one) for one in implied if 1 <= one < 1e9), 0)
     if not items:
-        raise Wrong("does not say how many items an epoch has; give --items-per-epoch, or items_per_epoch in the "
-                    "sweep's SPEC")
+        raise Wrong("does not have the number of items per epoch; give --items-per-epoch, or items_per_epoch in the "
+                    "sweep's spec file")
     columns = []
     for (name, per_node), rows in sorted(series.items()):
         cores = max([cores, *(per_node * rows[count][0] for count in common)])
@@ -160,7 +161,7 @@ def parse_sweep(text, items_per_epoch=0, batch_per_rank=0, world_batch=0):
 
 
 def read(path, **facts):
-    """Of either kind; `facts` are those of parse_sweep(). Errors name the file."""
+    """Reads a table of either kind. `facts` are those of parse_sweep(). Errors contain the file's name."""
     file = os.path.join(path, "table.csv") if os.path.isdir(path) else path
     try:
         with open(file, encoding="utf-8") as opened:

@@ -1,4 +1,4 @@
-"""What steps and epochs take with Horovod, by a model of computation, allreduces and Horovod's cycles."""
+"""Times of steps and epochs with Horovod: a model of computation, allreduces and Horovod's cycles."""
 
 import bisect
 import dataclasses
@@ -6,20 +6,20 @@ import math
 from itertools import accumulate
 
 BYTES_PER_ELEMENT = 4  # float32
-MOST_ELEMENTS = 10 ** 12  # of all gradients
+MOST_ELEMENTS = 10 ** 12  # limit for all gradients together
 
 
 class Wrong(Exception):
-    """What the user gave; the text says what to do."""
+    """The user's input is wrong. The text says what to do."""
 
 
-# ---- Links, by the LogGP model. tools/scale_sim/network.cc has the same, with their sources.
+# ---- Links in the LogGP model. tools/scale_sim/network.cc has the same ones, with their sources.
 
 @dataclasses.dataclass(frozen=True)
 class Link:
     latency_us: float
     overhead_us: float  # a core's time per message, at either end
-    gap_us: float       # between messages, at a port
+    gap_us: float       # time between messages at a port
     ns_per_byte: float
 
 
@@ -31,14 +31,15 @@ NETWORKS = {"tcp": Link(15, 4, 4, 0.8), "infiniband": Link(1.0, 0.3, 0.3, 0.08),
 
 @dataclasses.dataclass(frozen=True)
 class Gradients:
-    """Of a step, in the order in which backward makes them."""
+    """The gradients of a step, in the order in which backward makes them."""
     name: str
     elements: tuple
-    work: tuple  # to compute each, relative to the others
+    work: tuple  # relative work of computing each gradient
 
     def __post_init__(self):
         total, done = sum(self.work), list(accumulate(self.work))
-        object.__setattr__(self, "ready", [part / total for part in done[:-1]] + [1.0])  # after this part of backward
+        # The share of backward after which each gradient is ready.
+        object.__setattr__(self, "ready", [part / total for part in done[:-1]] + [1.0])
         object.__setattr__(self, "sums", [0, *accumulate(BYTES_PER_ELEMENT * one for one in self.elements)])
 
     @property
@@ -47,8 +48,9 @@ class Gradients:
 
 
 def resnet50(classes):
-    """He et al., "Deep Residual Learning for Image Recognition", table 1, with stride in the 3x3 convolution. Work
-    is multiply-adds of an image of 224 x 224; of a normalisation and of biases the elements of its output."""
+    """ResNet50 of He et al., "Deep Residual Learning for Image Recognition", table 1, with the stride in the 3x3
+    convolution. Work is counted in multiply-adds for an image of 224 x 224; for a normalisation and for biases in
+    elements of the output."""
     layers = []
 
     def convolution(inputs, outputs, kernel, side):
@@ -72,7 +74,7 @@ def resnet50(classes):
 
 
 def parse_gradients(text, name):
-    """A line for each: its elements and, if they differ, the work that it takes; '#' begins a comment."""
+    """Parses one line per gradient: its elements and, if it differs, its work. '#' begins a comment."""
     elements, work = [], []
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.partition("#")[0].split()
@@ -88,12 +90,12 @@ def parse_gradients(text, name):
         elements.append(one)
         work.append(part)
     if not elements:
-        raise Wrong(f"{name} has no gradients; write one line with its elements for each")
+        raise Wrong(f"{name} has no gradients; write one line per gradient, with its number of elements")
     return Gradients(name, tuple(elements), tuple(work))
 
 
 def gradients_named(name):
-    """One of the built-in sets, or the path of a file."""
+    """`name` is one of the built-in sets or the path of a file."""
     built_in = {"resnet50-cifar10": 10, "resnet50-imagenet": 1000}
     if name in built_in:
         return resnet50(built_in[name])
@@ -101,7 +103,7 @@ def gradients_named(name):
         with open(name, encoding="utf-8") as file:
             return parse_gradients(file.read(), name)
     except (OSError, UnicodeDecodeError):
-        raise Wrong(f"{name}: no such set of gradients, nor a file that can be read; the built-in sets are "
+        raise Wrong(f"{name}: no such set of gradients, and no such file; the built-in sets are "
                     + " and ".join(built_in)) from None
 
 
@@ -109,28 +111,28 @@ def gradients_named(name):
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """All that an epoch depends on."""
+    """All facts that an epoch depends on."""
     gradients: Gradients = resnet50(10)
-    image_ms: float = 1             # forward and backward of an image on a rank alone
-    forward_share: float = 1 / 3    # of it, the forward pass
-    starved_share: float = 0        # of its speed, lost to a communication thread where there is more than one rank
-    first_batch_share: float = 0    # what an epoch's first batch costs on top, of its computation
-    jitter: float = 0               # ranks compute 1 + E times as long in a step, E exponential with this mean
+    image_ms: float = 1             # forward and backward of an image, on a single rank
+    forward_share: float = 1 / 3    # share of the forward pass in it
+    starved_share: float = 0        # share of the speed lost to a communication thread, with more than one rank
+    first_batch_share: float = 0    # additional cost of an epoch's first batch, relative to its computation
+    jitter: float = 0               # ranks need 1 + E times as long in a step; E is exponential with this mean
     within_node: Link = SHARED_MEMORY
     between_nodes: Link = NETWORKS["infiniband"]
-    ranks_per_node: int = 1         # they share its port
+    ranks_per_node: int = 1         # they share the node's port
     algorithm: str = "recursive-doubling"
-    software_ns_per_byte: float = 0  # on top of the link's: copies, additions, page faults
-    hierarchical: bool = False      # first within the node by shared memory, then each rank its part among nodes
+    software_ns_per_byte: float = 0  # in addition to the link's: copies, additions, page faults
+    hierarchical: bool = False      # first in the node's shared memory, then each rank a part between nodes
     shared_memory_ns_per_byte: float = 0
-    chunk_bytes: int = 0            # larger buffers are reduced in pieces of this size; 0: at once
+    chunk_bytes: int = 0            # larger buffers are reduced in chunks of this size; 0: in one chunk
     cycle_ms: float = 1             # HOROVOD_CYCLE_TIME
     fusion_bytes: int = 64 << 20    # HOROVOD_FUSION_THRESHOLD
-    overlap: float = 0              # the part of its speed at which computation goes on during an allreduce
-    last_batch: str = "partial"     # full: an epoch's last step takes a full batch, whatever is left
+    overlap: float = 0              # relative speed of computation during an allreduce
+    last_batch: str = "partial"     # full: an epoch's last step takes a full batch, even if fewer images remain
 
     def allreduce_lines(self, ranks):
-        """[(us, ns per byte)] of an allreduce by each algorithm that may be taken; the fastest is."""
+        """Returns [(us, ns per byte)] of an allreduce for each permitted algorithm. The fastest one is used."""
         local = min(self.ranks_per_node, ranks)
         if not self.hierarchical:
             return self._group(ranks, local, local)
@@ -141,13 +143,13 @@ class Model:
         return [(us + its_us, ns + its_ns / local) for its_us, its_ns in self._group(-(-ranks // local), 1, local)]
 
     def _group(self, ranks, ranks_per_node, sharing):
-        """The same by ranks next to each other; `sharing` use a port. The formulas are those of Thakur, Rabenseifner
-        and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005)."""
+        """The same for neighbouring ranks, of which `sharing` use one port. The formulas are those of Thakur,
+        Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005)."""
         if ranks == 1:
             return [(0.0, 0.0)]
 
         def exchange(within_node, part=1.0, sharing=sharing):
-            """A rank sends this part of the buffer, and receives as much."""
+            """A rank sends this share of the buffer and receives equally much."""
             link = self.within_node if within_node else self.between_nodes
             ns = link.ns_per_byte * (1 if within_node else sharing) + self.software_ns_per_byte
             return link.latency_us + 2 * link.overhead_us, ns * part
@@ -156,12 +158,12 @@ class Model:
             return sum(us for us, _ in exchanges), sum(ns for _, ns in exchanges)
 
         rounds = range(ranks.bit_length() - 1)  # with partners 1, 2, 4, ... ranks away
-        # Ranks beyond the largest power of two hand over their buffer before, and get the result after.
+        # Ranks beyond the largest power of two send their buffer to another rank first, and get the result at the end.
         fold = [exchange(ranks <= ranks_per_node)] * 2 if ranks & (ranks - 1) else []
         found = []
         if self.algorithm in ("recursive-doubling", "fastest"):
             found.append(total(fold + [exchange(1 << one < ranks_per_node) for one in rounds]))
-        if self.algorithm in ("rabenseifner", "fastest"):  # halves to the farthest, and back
+        if self.algorithm in ("rabenseifner", "fastest"):  # halves to the farthest rank first, and back
             found.append(total(fold + 2 * [exchange(1 << one < ranks_per_node, 0.5 ** (len(rounds) - one))
                                            for one in rounds]))
         if self.algorithm in ("ring", "fastest"):  # one rank of a node sends to another
@@ -170,7 +172,7 @@ class Model:
         return found
 
     def allreduce_seconds(self, size, ranks):
-        """Of `size` bytes, by blocking calls one after the other."""
+        """Returns the time for `size` bytes, with blocking calls one after the other."""
         if ranks <= 1 or size <= 0:
             return 0.0
         lines, piece = self.allreduce_lines(ranks), min(self.chunk_bytes or size, size)
@@ -179,7 +181,7 @@ class Model:
 
 
 def fastest(lines, size):
-    """Seconds."""
+    """Returns the time of the fastest algorithm in seconds."""
     return 1e-6 * min(us + 1e-3 * ns * size for us, ns in lines)
 
 
@@ -190,9 +192,9 @@ def harmonic(draws):
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """Seconds."""
+    """Times in seconds."""
     step: float           # until all is reduced
-    computation: float    # of the slowest rank, starved as it is
+    computation: float    # of the slowest rank, with the loss to the communication thread
     communication: float = 0.0  # all allreduces
     batches: int = 0
 
@@ -202,7 +204,7 @@ class Step:
 
 
 def negotiation_seconds(model, ranks):
-    """Every rank tells rank 0 what it has, a bit per tensor, and is told what all have: both queue at its port."""
+    """Every rank sends rank 0 one bit per tensor, and gets the tensors that all have. Both queue at rank 0's port."""
     local = min(ranks, model.ranks_per_node) - 1
     remote = ranks - 1 - local
     size = 1 + len(model.gradients.elements) // 8
@@ -216,10 +218,10 @@ def negotiation_seconds(model, ranks):
 
 
 def horovod_step(model, images, ranks):
-    """Of `ranks` ranks with `images` images each. Every cycle they agree on what is ready, which is packed into
-    buffers of up to fusion_bytes, reduced by blocking calls."""
+    """Returns a step of `ranks` ranks with `images` images each. In every cycle the ranks agree on ready tensors.
+    These are packed into buffers of up to fusion_bytes and reduced by blocking calls."""
     computation = images * model.image_ms * 1e-3
-    if model.jitter > 0:  # the slowest decides
+    if model.jitter > 0:  # the slowest rank decides
         computation *= 1 + model.jitter * harmonic(ranks)
     if ranks == 1:
         return Step(computation, computation)
@@ -233,7 +235,7 @@ def horovod_step(model, images, ranks):
         if ready[first] > computed:
             now += (ready[first] - computed) / speed
             computed = ready[first]
-        if cycle > 0:  # cycles without anything ready have gone by
+        if cycle > 0:  # skip cycles in which nothing was ready
             wait = max(0.0, begin + math.ceil((now - begin) / cycle) * cycle - now)
             now += wait
             computed = min(computation, computed + wait * speed)
@@ -256,7 +258,7 @@ def horovod_step(model, images, ranks):
 # ---- Epochs.
 
 def steps_of_epoch(images, batch, ranks, last_batch):
-    """[(steps, images of a rank)] of the rank that gets most, in order."""
+    """Returns [(steps, images of a rank)] of the rank with the most images, in order."""
     whole, rest = divmod(-(-images // ranks), batch)
     if rest and last_batch == "full":
         whole, rest = whole + 1, 0
@@ -271,7 +273,7 @@ class Epoch:
 
 
 def epoch_of(model, groups, step):
-    """`step`: of so many images a rank, a Step."""
+    """`step(images)` returns the Step with this many images per rank."""
     times = [(count, step(images)) for count, images in groups]
     return Epoch(sum(count for count, _ in times),
                  sum(count * time.step for count, time in times)

@@ -65,10 +65,10 @@ class GuideProgramsTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             if ranks == 1:
                 self.assertEqual(len(re.findall(r"^epoch \d loss ", result.stdout, re.MULTILINE)), 5)
-                self.assertNotIn("going on", result.stderr)
+                self.assertNotIn("continuing from", result.stderr)
             else:  # no step is left to do
                 self.assertRegex(result.stdout, r"^epoch 4 loss \S+\n$")
-                self.assertIn("going on from commit 500, made by 1 rank", result.stderr)
+                self.assertIn("continuing from commit 500, made by 1 rank", result.stderr)
 
     def test_exception_of_one_rank_ends_the_program(self):
         for ranks in (1, 2, 4):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""studies/bench_report: the verdict over runs of benchmarks."""
+"""Tests the verdict of studies/bench_report over runs of benchmarks."""
 
 import json
 import math
@@ -14,8 +14,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT))
 from studies.runner import verdict  # noqa: E402
 
-# The table in the README of milabench/report, with the acceptance that the suite drew: deviation
-# quantile 1.1458 %, performance 0.2129, passed. (It prints the latter, a share, with a percent sign.)
+# The table in the README of milabench/report, with the suite's verdict: deviation quantile 1.1458 %,
+# performance 0.2129, passed. (It prints the performance, a share, with a percent sign.)
 PUBLISHED = """
 atari 5.41 7.424253 0.055735
 cart 2000.00 2195.248475 6.457116
@@ -49,7 +49,7 @@ def report(name="a", speed=1.0, **others):
 
 
 def runs_of(*speeds):
-    """A run of benchmark a for each value, as read_run() gives them."""
+    """Returns a run of benchmark a for each value, like read_run()."""
     return [[{"name": "a", "unique_id": "id", "version": "1", "failure": "", "speed": speed, "file": "run/a.json"}]
             for speed in speeds]
 
@@ -69,8 +69,8 @@ class VerdictTest(unittest.TestCase):
         self.assertTrue(found["passes"])
         self.assertIn("\nDeviation quantile (80%) |  +1.1458 % | pass\n", verdict.text_of(found))
 
-    def test_best_and_worst_run_count_in_the_deviation_alone(self):
-        # Left are 90 and 110; squared distances from the mean 100: 1600 100 100 1600, their sum over 3.
+    def test_best_and_worst_run_count_only_in_the_deviation(self):
+        # 90 and 110 remain. The squared distances from the mean 100 are 1600 100 100 1600; their sum is divided by 3.
         found = verdict.row_of("a", [60, 90, 110, 140], 80)
         self.assertEqual((found["result"], found["diff"]), (100, 0.25))
         self.assertAlmostEqual(found["sd"], math.sqrt(3400 / 3))
@@ -84,7 +84,7 @@ class VerdictTest(unittest.TestCase):
         with self.assertRaisesRegex(verdict.Wrong, "3 runs given; expected at least 4"):
             verdict.compare(runs_of(1, 1, 1))
 
-    def test_what_is_missing_is_named_and_does_not_pass(self):
+    def test_missing_results_are_named_and_do_not_pass(self):
         runs = runs_of(10, 10, 10, 10, 1000)
         runs[4][0]["failure"] = "a loss is not finite"
         for index in (0, 1, 2):
@@ -92,7 +92,7 @@ class VerdictTest(unittest.TestCase):
         found = verdict.compare(runs, {"a": 1, "b": 1, "c": 1})
         self.assertEqual(found["missing"], [
             "a failed in run 5: a loss is not finite", "b is missing in run 4", "b is missing in run 5",
-            "b has no result: 3 of its runs succeeded, 4 are needed", "c has a target, but no run has it"])
+            "b has no result: 3 of its runs succeeded, but 4 are needed", "c has a target, but no run has it"])
         self.assertEqual([(one["name"], one["result"], one["sd"]) for one in found["benchmarks"]], [("a", 10, 0)])
         self.assertFalse(found["passes"])
 
@@ -116,7 +116,7 @@ class VerdictTest(unittest.TestCase):
             runs[2][0][key] = value
             with self.assertRaisesRegex(verdict.Wrong, f"run/a.json' has {key} {value}; expected"):
                 verdict.compare(runs)
-        with self.assertRaisesRegex(verdict.Wrong, "none for a"):
+        with self.assertRaisesRegex(verdict.Wrong, "no target for a"):
             verdict.compare(runs_of(1, 1, 1, 1), {"b": 1})
 
     def test_limits_of_the_verdict(self):
@@ -197,7 +197,7 @@ class CommandTest(unittest.TestCase):
                 ([report(speed=0)], "has 0 as train_item.avg"), ([report(train_item=5)], "train_item.avg"),
                 ([report(speed=None)], "has null as train_item.avg"), ([report(completed="yes")], "true or false"),
                 ([report(batch_loss=5)], "has batch_loss = 5"), ([report(completed=False, failure=5)], "failure = 5"),
-                ("[NaN]", "NaN is no number of JSON")):
+                ("[NaN]", "NaN is not a number in JSON")):
             with self.subTest(text=text):
                 with self.assertRaises(verdict.Wrong) as raised:
                     verdict.read_run(self.run_of("bad", text))
@@ -211,7 +211,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("nowhere", done.stderr)
 
-    def test_failures_that_reports_tell_of(self):
+    def test_failures_in_reports(self):
         run = self.run_of("run", [report(batch_loss=[0.5, None]), report(batch_loss=None), report(completed=False),
                                   report(completed=False, failure="the loss of batch 3 is not finite")])
         self.assertEqual([one["failure"] for one in verdict.read_run(run)], [

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_suite, with programs that only write what it reads."""
+"""Tests bench_suite with programs that only write the reports that it reads."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PUBLISHED = [
     "fast_style", "dcgan", "convnet", "convnet_fp16", "recom", "convnet_distributed",
     "convnet_distributed_fp16", "dcgan_all"]
 
-# Writes a report for each instance, but for those that --fail counts; its own speed is --lr.
+# Writes a report for each instance; the first --fail ones report a failure. The speed is --lr plus the index.
 TRAIN = '''#!{python}
 import json, pathlib, sys
 words = sys.argv[1:]
@@ -83,12 +83,12 @@ class BenchSuiteTest(unittest.TestCase):
         self.assertEqual([report["name"] for report in self.reports(1, 0)], ["vae", "all"])
         self.assertEqual([report["name"] for report in self.reports(1, 2)], ["vae"])
 
-    def test_one_device_is_no_instances_but_a_report_zero(self):
+    def test_one_device_has_one_numbered_report_and_no_instances(self):
         self.suite(self.JOBS[:1], "--devices", 1)
         self.assertNotIn("--instances", (self.output / "run1/vae.log").read_text())
         self.assertEqual([report["name"] for report in self.reports(1, 0)], ["vae"])
 
-    def test_failures_are_counted_and_the_others_go_on(self):
+    def test_failures_are_counted_and_the_other_jobs_run(self):
         jobs = [{"name": "bad", "instances": 3, "args": {"--fail": 2}},
                 {"name": "worse", "ranks": 2, "args": {"--fail": 1}}, *self.JOBS,
                 {"name": "late", "instances": 1, "args": {"--status": 3}}]
@@ -117,7 +117,7 @@ class BenchSuiteTest(unittest.TestCase):
         self.assertEqual(json.loads((self.output / "targets.json").read_text()), {"vae": 3.5, "all": 5})
         self.assertIn("Performance              |    +0.0000 | pass\n", done.stdout)
 
-    def test_a_job_that_failed_in_the_first_run_has_the_next_as_its_target(self):
+    def test_a_job_that_failed_in_the_first_run_gets_the_next_as_its_target(self):
         self.suite(self.JOBS, "--runs", 2)
         failed = self.output / "run1/reports/reports_0.json"
         failed.write_text(json.dumps([{**report, "completed": report["name"] != "all"}
@@ -127,7 +127,7 @@ class BenchSuiteTest(unittest.TestCase):
         self.suite(self.JOBS, "--runs", 2, "--resume", "--target", "first")
         self.assertEqual(json.loads((self.output / "targets.json").read_text()), {"vae": 3.5, "all": 7})
 
-    def test_what_is_there_is_kept_only_if_it_is_complete_and_wanted(self):
+    def test_runs_are_kept_only_if_complete_and_resumed(self):
         self.suite(self.JOBS, "--runs", 2)
         kept, broken = (self.output / f"run{run}/summary.txt" for run in (1, 2))
         kept.write_text("kept\nTotal Time\n")
@@ -173,7 +173,7 @@ class BenchSuiteTest(unittest.TestCase):
         self.assertIn("has no resnet; it has vae, all", message(self.JOBS, "--name", "resnet"))
         self.assertIn("not a list of jobs", message({}))
         os.unlink(self.bin / "hvdliterun")
-        self.assertIn("there is no", message(self.JOBS))
+        self.assertIn("does not exist", message(self.JOBS))
 
 
 class JobFilesTest(unittest.TestCase):

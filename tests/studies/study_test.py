@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""studies/study with programs and studies that are made up."""
+"""Tests studies/study with fake programs and studies."""
 
 import contextlib
 import io
@@ -42,7 +42,7 @@ if "--make" in arguments:
 SWEEP = """#!/usr/bin/env python3
 import os, sys
 spec, _, output = sys.argv[1:]
-os.makedirs(output)  # fails where results are there
+os.makedirs(output)  # fails if there are results
 with open(os.path.join(output, "table.csv"), "w") as file:
     file.write("setting,ranks,speed_up\\nplain,1,1\\nplain,2,1.9\\n,3,\\n")
 """
@@ -70,7 +70,7 @@ class StudyTest(unittest.TestCase):
         (self.studies / f"{name}.py").write_text(text + DECLARED.format(name=name, machine=machine))
 
     def study(self, *arguments, status=0):
-        """What it prints; results go to studies/results below the root."""
+        """Returns the output of studies/study. Results go to studies/results below the root."""
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
@@ -89,7 +89,7 @@ class StudyTest(unittest.TestCase):
 
     # ---- Scales and names.
 
-    def test_the_published_scale_is_taken_where_the_machine_is_large_enough(self):
+    def test_scale_is_published_if_the_machine_is_large_enough(self):
         large = studies.Study("x", "", "", studies.Machine(40, 2, ""), "", None)
         self.assertEqual(command.scale_for(large, "auto", 40, 2, "x86_64"), "published")
         self.assertEqual(command.scale_for(large, "auto", 64, 1, "x86_64"), "small")
@@ -104,11 +104,11 @@ class StudyTest(unittest.TestCase):
             self.study("fake", "--scale", scale)
             self.assertEqual([row["here"] for row in self.result()["comparisons"]], numbers)
 
-    def test_unknown_study_is_named_with_those_that_there_are(self):
+    def test_unknown_study_error_lists_the_studies(self):
         self.write_study("pass")
         said = self.study("faker", status=2)
-        self.assertIn("no study 'faker'", said)
-        self.assertIn("there are fake", said)
+        self.assertIn("unknown study 'faker'", said)
+        self.assertIn("the studies are fake", said)
 
     def test_module_without_its_study_is_an_error(self):
         (self.studies / "other.py").write_text(PREAMBLE)
@@ -131,7 +131,7 @@ class StudyTest(unittest.TestCase):
 
     # ---- Programs.
 
-    def test_program_is_found_by_its_name_and_what_it_says_is_kept(self):
+    def test_program_is_found_by_its_name_and_its_output_is_kept(self):
         self.write_study("done = bench.run('2 ranks', ['trainer', '--report', '{report}', '--x', 5],"
                          " {'A_VARIABLE': 'in {folder}'})\n"
                          "page.compare('speed', None, done.speed('images', warmup=1))\n"
@@ -145,7 +145,7 @@ class StudyTest(unittest.TestCase):
         self.assertIn("in 2_ranks", kept)
         self.assertEqual(self.result()["blocks"][0]["text"], kept)
 
-    def test_facts_have_what_reports_tell_but_no_host(self):
+    def test_facts_come_from_reports_without_the_host(self):
         self.write_study("bench.run('a', ['trainer', '--report', '{report}'])")
         self.study("fake")
         facts = self.result()["machine"]
@@ -153,14 +153,14 @@ class StudyTest(unittest.TestCase):
         self.assertIn("kernel", facts)
         self.assertNotIn("secret", (self.root / "studies/results/fake.md").read_text())
 
-    def test_study_may_ask_what_is_there(self):
+    def test_study_can_check_for_programs(self):
         self.write_study("page.text(repr([bench.has('trainer'), bench.has('no-such-program'),"
                          " bench.knows('trainer', '--help'), bench.knows('trainer', '--no-such-flag'),"
                          " bench.has_library('c'), bench.has_library('no-such-library')]))")
         self.study("fake")
         self.assertEqual(self.result()["blocks"][0]["text"], "[True, False, True, False, True, False]")
 
-    def test_rows_of_a_sweep_are_numbers_and_a_sweep_begins_anew(self):
+    def test_rows_of_a_sweep_are_numbers_and_old_results_are_removed(self):
         self.write_study("rows = bench.sweep('scaling', 'ranks: 1')\n"
                          "page.compare('speed-up', 1.71, rows[1]['speed_up'])\n"
                          "page.compare('none', 1, rows[2]['speed_up'])")
@@ -186,7 +186,7 @@ class StudyTest(unittest.TestCase):
     WITH_DATA = ("found = bench.data('mnist', ['digits'], ['trainer', '--make', '{folder}'])\n"
                  "page.text(open(bench.folder / found.folder / 'digits').read())")
 
-    def test_generated_data_stand_in_and_say_so(self):
+    def test_generated_data_replace_missing_data_with_a_note(self):
         self.write_study(self.WITH_DATA)
         said = self.study("fake")
         self.assertIn("not the real data", said)
@@ -197,7 +197,7 @@ class StudyTest(unittest.TestCase):
         self.assertIn(digest, text)
         self.assertIn("\n\ngenerated\n", text)
 
-    def test_real_files_are_taken_by_the_same_names(self):
+    def test_real_files_are_used_under_the_same_names(self):
         self.write_study(self.WITH_DATA)
         real = self.root / "real/mnist"
         real.mkdir(parents=True)
@@ -213,19 +213,19 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(self.result()["blocks"][0]["text"], "generated")
         self.assertEqual((real / "digits").read_text(), "handwritten")
 
-    def test_study_may_want_generated_files_whatever_there_is(self):
+    def test_study_can_require_generated_files(self):
         self.write_study(self.WITH_DATA.replace("'{folder}'])", "'{folder}'], real=False)"))
         (self.root / "digits").write_text("handwritten")
         self.assertIn("not the real data", self.study("fake", "--data", str(self.root)))
         self.assertEqual(self.result()["blocks"][0]["text"], "generated")
 
-    def test_study_may_say_that_files_are_not_the_real_ones(self):
+    def test_study_can_remark_that_files_are_not_the_real_ones(self):
         self.write_study(self.WITH_DATA + "\nfound.remark = 'not theirs'")
         (self.root / "digits").write_text("handwritten")
         self.study("fake", "--data", str(self.root))
         self.assertIn("taken as the real ones by their names; not theirs", self.page())
 
-    def test_half_of_the_real_files_is_a_mistake(self):
+    def test_missing_part_of_the_real_files_is_an_error(self):
         self.write_study(self.WITH_DATA.replace("['digits']", "['digits', 'labels']"))
         (self.root / "digits").write_text("handwritten")
         self.assertIn("has digits of mnist, but not labels", self.study("fake", "--data", str(self.root), status=1))
@@ -241,7 +241,7 @@ class StudyTest(unittest.TestCase):
              " dashed=['ideal'], log_x=True, log_y=True)\n"
              "page.missing('the nodes', 'there is one.', 'studies/study fake')")
 
-    def test_page_has_all_that_was_found(self):
+    def test_page_has_all_results(self):
         self.write_study(self.SHOWN)
         self.study("fake")
         text = (self.root / "studies/results/fake.md").read_text()
@@ -252,20 +252,20 @@ class StudyTest(unittest.TestCase):
         for image in (1, 2):
             xml.parse(self.root / f"studies/results/fake_{image}.svg")
 
-    def test_page_tells_what_differs_at_its_scale(self):
+    def test_page_lists_the_differences_at_its_scale(self):
         self.write_study("pass")
         for scale, told in {"small": ["- It is a fake.", "- It is small."], "published": ["- It is a fake."]}.items():
             self.study("fake", "--scale", scale)
             text = (self.root / "studies/results/fake.md").read_text()
             self.assertEqual([line for line in text.split("\n") if line.startswith("- ")], told)
         self.study("--index")
-        self.assertIn("What differs:\n\n- It is a fake.\n\nWhat more differs in small:\n\n- It is small.",
+        self.assertIn("What differs:\n\n- It is a fake.\n\nWhat else differs in small:\n\n- It is small.",
                       (self.root / "studies/results/README.md").read_text())
 
-    def test_page_warns_where_other_programs_ran(self):
+    def test_page_warns_if_other_programs_ran(self):
         self.write_study("bench.cores = 2\nrun = bench.run('x', ['true'])\nrun.seconds = 2\nrun.others = 0.5")
         self.study("fake")
-        self.assertIn("other programs took 25% of the cores", (self.root / "studies/results/fake.md").read_text())
+        self.assertIn("other programs used 25% of the cores", (self.root / "studies/results/fake.md").read_text())
         self.write_study("bench.cores = 2\nrun = bench.run('x', ['true'])\nrun.seconds = 2\nrun.others = 0.1")
         self.study("fake")
         self.assertNotIn("Disturbed", (self.root / "studies/results/fake.md").read_text())
@@ -284,7 +284,7 @@ class StudyTest(unittest.TestCase):
         self.assertIn("**the nodes**: there is one.\n\n```sh\nstudies/study fake\n```", index)
         self.assertIn("(fake.md)", index)
 
-    def test_index_writes_pages_again_with_mended_texts(self):
+    def test_index_writes_pages_again_with_corrected_texts(self):
         self.write_study(self.SHOWN)
         self.study("fake")
         file = self.studies / "fake.py"
@@ -292,7 +292,7 @@ class StudyTest(unittest.TestCase):
         self.study("--index")
         self.assertIn("Mended.", (self.root / "studies/results/fake.md").read_text())
 
-    def test_tiny_run_leaves_the_results_alone(self):
+    def test_tiny_run_does_not_change_the_results(self):
         self.write_study("pass")
         options = command.parser("").parse_args(
             ["fake", "--scale", "tiny", "--build", str(self.root), "--output", str(self.root / "out")])
@@ -306,14 +306,14 @@ class SpecsTest(unittest.TestCase):
         changed = specs.changed("resnet50_six_times.txt", {"repeats: 3": "repeats: 1"})
         self.assertIn("repeats: 1", changed)
         self.assertNotIn("repeats: 3", changed)
-        with self.assertRaisesRegex(studies.Wrong, "does not have 'repeats: 4' once"):
+        with self.assertRaisesRegex(studies.Wrong, "does not have 'repeats: 4' exactly once"):
             specs.changed("resnet50_six_times.txt", {"repeats: 4": ""})
-        with self.assertRaisesRegex(studies.Wrong, "'setting {' once"):
+        with self.assertRaisesRegex(studies.Wrong, "'setting {' exactly once"):
             specs.changed("resnet50_six_times.txt", {"setting {": ""})
 
 
 class ChartTest(unittest.TestCase):
-    def test_ticks_are_round_and_hold_the_values(self):
+    def test_ticks_are_round_and_enclose_the_values(self):
         self.assertEqual(chart.ticks(0, 7), [0, 2, 4, 6, 8])
         self.assertEqual(chart.ticks(0, 0.9)[-1], 1.0)
 
@@ -326,7 +326,7 @@ class ChartTest(unittest.TestCase):
 
 
 class RealStudiesTest(unittest.TestCase):
-    """Those of the tree."""
+    """The studies of this repository."""
 
     def test_all_load_and_have_their_texts(self):
         found = studies.load()
@@ -335,13 +335,13 @@ class RealStudiesTest(unittest.TestCase):
             for text in (study.title, study.citation, study.experiment, study.machine.processor):
                 self.assertTrue(text, study.name)
 
-    def test_links_of_the_index_lead_somewhere(self):
+    def test_links_of_the_index_exist(self):
         results = ROOT / "studies/results"
         for link in re.findall(r"\]\(([^)#]+)", (results / "README.md").read_text(encoding="utf-8")):
             if "://" not in link:
                 self.assertTrue((results / link).exists(), link)
 
-    def test_index_and_pages_are_those_of_the_results(self):
+    def test_index_and_pages_are_up_to_date(self):
         kept = ROOT / "studies/results"
         with tempfile.TemporaryDirectory() as folder:
             made = pathlib.Path(folder)

@@ -6,7 +6,7 @@
 
 namespace hvdlite::testing {
 
-// What stays in the shared memory of one node is not compressed.
+// Data that stays in the shared memory of one node is not compressed.
 inline bool CompressionRounds() {
   return size() == 1 || cross_size() > 1 || !Config::from_env().shared_memory;
 }

@@ -1,5 +1,5 @@
-// Every kind of LibTorch's optimizers that has options and state, in pairs that
-// differ in all options.
+// All optimizers of LibTorch that have options and state, in pairs that differ
+// in all options.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,7 +12,8 @@
 
 namespace hvdlite {
 
-// Of some groups of parameters, each of half the rate of the one before.
+// Makes an optimizer with several parameter groups. Each has half the learning
+// rate of the previous one.
 using MakeOfGroups = std::function<std::unique_ptr<torch::optim::Optimizer>(
     std::vector<std::vector<torch::Tensor>>)>;
 
@@ -29,7 +30,7 @@ MakeOfGroups OfGroups(const Options& options) {
   };
 }
 
-// Which takes one group.
+// For optimizers that accept only one group.
 inline MakeOfGroups Lbfgs(const torch::optim::LBFGSOptions& options) {
   return [options](const std::vector<std::vector<torch::Tensor>>& parameters) {
     std::vector<torch::Tensor> all;
@@ -44,8 +45,8 @@ struct OptimizerKind {
   std::string name;
   MakeOfGroups one;
   MakeOfGroups other;
-  // Of its training by several ranks: iterations amplify what the order of
-  // additions makes of the last bits.
+  // Tolerance for training on several ranks. Iterations amplify differences in
+  // the last bits that come from the order of additions.
   double tolerance = 1e-8;
 };
 

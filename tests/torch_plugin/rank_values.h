@@ -1,5 +1,5 @@
-// What ranks put into operations, and what reducing it gives, computed from
-// every rank's values in double.
+// The values that ranks put into operations, and the expected results, computed
+// from every rank's values in double.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 
 namespace hvdlite {
 
-// Those that every LibTorch has.
+// The dtypes that every LibTorch has.
 inline constexpr at::ScalarType kDtypes[] = {
     at::kFloat, at::kDouble, at::kHalf,         at::kBFloat16,
     at::kInt,   at::kLong,   at::kByte,         at::kChar,
@@ -24,7 +24,7 @@ inline constexpr ReduceOp kOps[] = {ReduceOp::Average, ReduceOp::Sum,
 
 inline AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
 
-// Whether tensors of the type are reduced by `op`.
+// Whether tensors of the type can be reduced by `op`.
 inline bool HasOp(at::ScalarType type, ReduceOp op) {
   if (at::isComplexType(type)) {
     return op == ReduceOp::Average || op == ReduceOp::Sum;
@@ -32,15 +32,15 @@ inline bool HasOp(at::ScalarType type, ReduceOp op) {
   return type != at::kBool || op != ReduceOp::Average;
 }
 
-// Whether LibTorch does little more with the type than to copy it.
+// Whether LibTorch can do little more with the type than copy it.
 inline bool IsOnlyCopied(at::ScalarType type) {
   return type == internal::kUint16 || type == internal::kUint32 ||
          type == internal::kUint64;
 }
 
-// Small integers, also as the parts of complex numbers, different for each
-// rank, element and salt: exact in every dtype, as are their sums and products
-// over up to four ranks.
+// Small integers, also as parts of complex numbers, different for each rank,
+// element and salt. They are exact in every dtype, and so are their sums and
+// products over up to four ranks.
 inline at::Tensor Values(int rank, at::IntArrayRef shape, at::ScalarType type,
                          int salt = 0) {
   if (IsOnlyCopied(type)) return Values(rank, shape, at::kByte, salt).to(type);
@@ -58,7 +58,7 @@ inline at::Tensor Values(int rank, at::IntArrayRef shape, at::ScalarType type,
   return mixed.remainder(5).sub(2).to(type);
 }
 
-// The reduction of `tensors`, of one shape and dtype.
+// Returns the reduction of `tensors`, which have the same shape and dtype.
 inline at::Tensor Reduced(const std::vector<at::Tensor>& tensors, ReduceOp op) {
   const at::ScalarType type = tensors.front().scalar_type();
   if (at::isComplexType(type)) {
@@ -92,7 +92,7 @@ inline at::Tensor Reduced(const std::vector<at::Tensor>& tensors, ReduceOp op) {
   }
 }
 
-// As above, of the Values of `ranks`.
+// The same for the Values of `ranks`.
 inline at::Tensor ReducedValues(const std::vector<int>& ranks,
                                 at::IntArrayRef shape, at::ScalarType type,
                                 ReduceOp op, int salt = 0) {
@@ -102,7 +102,7 @@ inline at::Tensor ReducedValues(const std::vector<int>& ranks,
   return Reduced(tensors, op);
 }
 
-// To the last bit.
+// Compares to the last bit.
 inline bool Same(const at::Tensor& actual, const at::Tensor& expected) {
   if (actual.scalar_type() != expected.scalar_type()) return false;
   return IsOnlyCopied(actual.scalar_type())
@@ -110,7 +110,8 @@ inline bool Same(const at::Tensor& actual, const at::Tensor& expected) {
              : actual.equal(expected);
 }
 
-// As averages and 16-bit floats have to be, which are rounded.
+// Compares with a tolerance for rounding, as needed for averages and 16-bit
+// floats.
 inline bool Close(const at::Tensor& actual, const at::Tensor& expected) {
   if (actual.scalar_type() != expected.scalar_type() ||
       actual.sizes() != expected.sizes()) {
@@ -126,8 +127,8 @@ inline bool Close(const at::Tensor& actual, const at::Tensor& expected) {
                       is_short ? 1e-2 : 1e-6, is_short ? 1e-2 : 1e-6);
 }
 
-// Calls run(set) on the members of all ranks, of the even and of the odd ranks
-// (at the same time), and of the last and the first rank (given in this order).
+// Calls run(set) on the members of several sets: all ranks; the even and the
+// odd ranks at the same time; the last and the first rank, given in this order.
 template <typename Run>
 void ForSeveralSets(Run run) {
   const auto traced = [&](const ProcessSet& set) {
@@ -137,7 +138,7 @@ void ForSeveralSets(Run run) {
   traced(ProcessSet());
   std::vector<int> by_parity[2];
   for (int i = 0; i < size(); ++i) by_parity[i % 2].push_back(i);
-  // A set needs a rank, and one rank alone is even.
+  // A set needs a rank. In a world of one rank there are no odd ranks.
   std::vector<ProcessSet> sets = {add_process_set(by_parity[0])};
   if (size() > 1) sets.push_back(add_process_set(by_parity[1]));
   for (const ProcessSet& set : sets) traced(set);

@@ -14,8 +14,8 @@
 
 namespace hvdlite {
 
-// `statement` throws the same text on every rank of the set, which contains
-// `part`; afterwards the set works. Collective.
+// Expects that `statement` throws the same text on every rank of the set, with
+// `part` in it, and that the set works afterwards. Collective.
 template <typename Statement>
 void ExpectSameError(Statement&& statement, const std::string& part,
                      const ProcessSet& process_set = {}) {
@@ -30,7 +30,7 @@ struct Failure {
   std::string part;
 };
 
-// Each as above.
+// The same for each of several failures.
 inline void ExpectSameErrors(const std::vector<Failure>& failures,
                              const ProcessSet& process_set = {}) {
   for (size_t i = 0; i < failures.size(); ++i) {

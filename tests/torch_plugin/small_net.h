@@ -1,5 +1,5 @@
-// A small model without batch norm, batches for it, and optimizers that are
-// distributed over the ranks in every way.
+// A small model without batch norm, mini-batches for it, and optimizers that
+// distribute it over the ranks in all ways.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ struct Batch {
   torch::Tensor target;
 };
 
-// For `ranks` ranks; the same on every rank.
+// The mini-batch of `ranks` ranks; the same on every rank.
 inline Batch WholeBatch(int step, int ranks = size()) {
   torch::manual_seed(static_cast<uint64_t>(100 + step));
   const int64_t samples = kSamplesPerRank * ranks;
@@ -73,7 +73,7 @@ inline void ExpectSameOnAllRanks(const torch::nn::Module& module,
   }
 }
 
-// `tolerance`: of float64.
+// `tolerance` is for float64.
 inline void ExpectClose(const torch::nn::Module& actual,
                         const torch::nn::Module& expected,
                         double tolerance = 1e-9) {
@@ -110,7 +110,7 @@ inline ProcessSet EvenRanks() {
 
 using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
 
-// Over tensors instead of a model.
+// The same for tensors instead of a model.
 inline DistributedOptimizer DistributeSgd(
     const Parameters& parameters,
     const DistributedOptimizerOptions& options = {}, double rate = 1) {
@@ -123,25 +123,25 @@ inline bool AllEqual(const torch::Tensor& tensor, double value) {
   return tensor.eq(value).all().item<bool>();
 }
 
-// Of rank() + 1.
+// The sum of rank() + 1 over all ranks.
 inline double SumOfRanks() { return size() * (size() + 1) / 2; }
 
-// The gradient of each is rank() + 1, its sum SumOfRanks().
+// Each gradient is rank() + 1, and its sum is SumOfRanks().
 inline void Backward(const std::vector<torch::Tensor>& parameters) {
   torch::Tensor sum = torch::zeros({}, torch::kDouble);
   for (const torch::Tensor& one : parameters) sum = sum + one.sum();
   (sum * (rank() + 1)).backward();
 }
 
-// Returns when what was submitted before with this op has been reduced: small
-// tensors may wait for an operation that somebody waits for.
+// Returns when all earlier operations with this op have been reduced. Small
+// tensors may otherwise wait until a thread waits for an operation.
 inline void WaitForOthers(ReduceOp op = ReduceOp::Sum) {
   for (int i = 0; i < 3; ++i) {
     allreduce_(torch::zeros({1}), AllreduceOptions().op(op));
   }
 }
 
-// How gradients are reduced: the groups, and whether they are views.
+// How gradients are reduced: their groups, and whether they are views.
 class EveryWayTest
     : public ::testing::TestWithParam<std::tuple<int64_t, bool>> {
  protected:
@@ -157,8 +157,8 @@ inline auto EveryWay() {
   return ::testing::Combine(::testing::Values(0, 1, 2), ::testing::Bool());
 }
 
-// One step on `batches`, one per backward pass. Optimizer: of LibTorch, or a
-// DistributedOptimizer.
+// One step on `batches`, with one backward pass per mini-batch. Optimizer: one
+// of LibTorch's or a DistributedOptimizer.
 template <typename Optimizer>
 torch::Tensor TrainStep(Net& net, Optimizer& optimizer,
                         const std::vector<Batch>& batches) {

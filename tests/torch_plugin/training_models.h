@@ -11,9 +11,9 @@
 namespace hvdlite {
 
 struct TrainedModel : torch::nn::Module {
-  // Of the samples that one of `members` ranks has in a step.
+  // Returns the loss of the samples of one of `members` ranks in a step.
   virtual torch::Tensor LossOf(int member, int members, int step) = 0;
-  // Before each step.
+  // Called before each step.
   virtual void Prepare(int /*step*/) {}
 };
 
@@ -28,7 +28,7 @@ inline void Freeze(torch::nn::Module& module, bool frozen) {
   for (torch::Tensor& one : module.parameters()) one.requires_grad_(!frozen);
 }
 
-// The convolution is frozen for two steps, trained for two, and so on.
+// The convolution is frozen for two steps, then trained for two, and so on.
 struct FreezingModel : NetModel {
   FreezingModel() { Prepare(0); }
   void Prepare(int step) override {
@@ -67,7 +67,7 @@ struct MixedModel : NetModel {
       "strided", torch::ones({4, 6}, torch::kDouble).slice(1, 0, 3).detach());
 };
 
-// The first member has the first head's loss, others the second's.
+// The first member uses the first head's loss; the others use the second's.
 struct TwoHeadsModel : TrainedModel {
   TwoHeadsModel() {
     torch::manual_seed(11);
@@ -96,7 +96,7 @@ struct ComplexModel : TrainedModel {
     torch::manual_seed(static_cast<uint64_t>(seed));
     return torch::randn(shape, torch::kComplexDouble);
   }
-  // The bias's gradient is conjugated once more on its way back.
+  // The bias's gradient is conjugated once more in backward.
   torch::Tensor LossOf(int member, int /*members*/, int step) override {
     const torch::Tensor input = Random({4, 3}, 100 * step + 2 * member);
     const torch::Tensor target = Random({4}, 100 * step + 2 * member + 1);
@@ -137,7 +137,7 @@ struct WordsModel : TrainedModel {
   torch::nn::Embedding unused{nullptr};
 };
 
-// Gradients that are there are dropped, by whatever LibTorch.
+// Drops the gradients in any version of LibTorch.
 inline void DropGradients(const torch::nn::Module& module) {
   for (torch::Tensor& parameter : module.parameters()) {
     parameter.mutable_grad().reset();

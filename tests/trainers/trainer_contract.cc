@@ -58,7 +58,7 @@ TEST(TrainerContract, TimelineKeepsTheRulesOfViewers) {
 
 TEST(TrainerContract, TrainingThatIsCutTwiceEndsAsOneThatIsNot) {
   const nlohmann::json& middle = Runs().middle;
-  EXPECT_EQ(CountOccurrences(middle["output"], "taking the one before"), 1)
+  EXPECT_EQ(CountOccurrences(middle["output"], "using the previous one"), 1)
       << middle["output"];
   EXPECT_EQ(CountOccurrences(middle["output"],
                              "resumed: " + Done(Runs().cut, SecondCut())),

@@ -50,7 +50,7 @@ class DifferentiableAllgather
     return operation->results();
   }
 
-  // This rank's rows had an effect on every rank.
+  // This rank's rows affected the result on every rank.
   static variable_list backward(AutogradContext* context,
                                 const variable_list& gradients) {
     const auto kept = internal::Saved<ForBackward>(context);
@@ -68,7 +68,8 @@ class DifferentiableAllgather
  private:
   struct ForBackward {
     AllreduceOptions options;
-    // Of each tensor: where this rank's rows begin, and how many there are.
+    // For each tensor: the index of this rank's first row, and the number of
+    // rows.
     std::vector<int64_t> first_row;
     std::vector<int64_t> rows;
   };

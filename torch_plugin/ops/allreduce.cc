@@ -21,7 +21,7 @@ struct AllreduceForm {
   bool differentiable = false;
 };
 
-// The call with everything but the submission.
+// The call, complete except for the submission.
 OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
                             const AllreduceOptions& options,
                             AllreduceForm form) {
@@ -41,7 +41,8 @@ OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
             call.request(), internal::DataTypeOf(tensor));
         if (!local_error.empty())
           return call.SetLocalError(tensors, tensor, local_error);
-        // The last one has seen that all are supported.
+        // All tensors are known to be supported when this is called for the
+        // last one.
         if (form.in_place && &tensor == &tensors.back() &&
             internal::OverlapInMemory(tensors)) {
           return call.SetLocalError(
@@ -80,7 +81,8 @@ class DifferentiableAllreduce
     return internal::ResultsOf(call.RunKept());
   }
 
-  // The reduction is linear and the same on all ranks, hence its own transpose.
+  // The reduction is linear and the same on all ranks. So it is its own
+  // transpose.
   static variable_list backward(AutogradContext* context,
                                 const variable_list& gradients) {
     return internal::MapGradients(

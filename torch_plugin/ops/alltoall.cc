@@ -18,8 +18,8 @@ using internal::Submission;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// `splits` as alltoall() takes them; a type of its own, so that autograd does
-// not take it for an input of the function.
+// `splits` as alltoall() takes them. A separate type, so that autograd does not
+// treat them as an input of the function.
 struct Splits {
   at::Tensor tensor;
 };
@@ -65,7 +65,7 @@ void AddSplits(OperationCall& call, const at::Tensor& tensor,
       return call.SetLocalError(
           absl::StrCat("splits must not be negative: ", text));
     }
-    // Never below -1, so that it cannot overflow.
+    // The value is at least -1 here, so it cannot overflow.
     left = std::max(left - std::min(split, left + 1), int64_t{-1});
   }
   if (left != 0) {
@@ -106,13 +106,13 @@ class DifferentiableAlltoall
         AlltoallCall(tensor, splits, options, /*differentiable=*/true);
     options.name(absl::StrCat(call.name(), ".backward"));
     const auto operation = call.Run();
-    // The caller may change the splits that it gets.
+    // Copied because the caller may change the splits that it gets.
     internal::Save(
         context, ForBackward{std::move(options), operation->received_splits()});
     return {operation->result(), operation->received_splits()};
   }
 
-  // Each row's gradient goes back where the row came from.
+  // Each row's gradient goes back to the rank that sent the row.
   static variable_list backward(AutogradContext* context,
                                 const variable_list& gradients) {
     const auto kept = internal::Saved<ForBackward>(context);

@@ -1,4 +1,4 @@
-// What the autograd functions of operations have in common.
+// Shared parts of the operations' autograd functions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,20 +18,20 @@ struct SavedValue : torch::CustomClassHolder {
   T value;
 };
 
-// Not inlined: GCC 12 would warn of an overflow that is none.
+// Not inlined, to avoid a false warning of GCC 12 about an overflow.
 C10_NOINLINE inline void SaveHolder(
     torch::autograd::AutogradContext* context,
     c10::intrusive_ptr<torch::CustomClassHolder> holder) {
   context->saved_data["value"] = c10::IValue::make_capsule(std::move(holder));
 }
 
-// One value per context.
+// A context holds one value.
 template <typename T>
 void Save(torch::autograd::AutogradContext* context, T value) {
   SaveHolder(context, c10::make_intrusive<SavedValue<T>>(std::move(value)));
 }
 
-// A copy of what Save<T> has kept.
+// Returns a copy of the value that Save<T> has kept.
 template <typename T>
 T Saved(torch::autograd::AutogradContext* context) {
   return static_cast<const SavedValue<T>&>(
@@ -39,11 +39,11 @@ T Saved(torch::autograd::AutogradContext* context) {
       .value;
 }
 
-// Gradients of operations on groups of tensors: `gradients` with those of
-// floating-point and complex tensors mapped by `map`, as a group, and the
-// others, of integers in the group, undefined; then `others` undefined ones,
-// for the function's arguments that are not tensors. All scales are real, so
-// that nothing is to be conjugated.
+// Returns the gradients for an operation on a group of tensors. `map` maps the
+// gradients of floating-point and complex tensors as a group. Gradients of
+// integer tensors are undefined. `others` undefined gradients follow, for the
+// function's arguments that are not tensors. All scales are real, so nothing
+// has to be conjugated.
 template <typename Map>
 torch::autograd::variable_list MapGradients(
     const torch::autograd::variable_list& gradients, size_t others, Map map) {

@@ -1,5 +1,5 @@
-// broadcast(); broadcast_object() and allgather_object(), of bytes whose length
-// may differ; barrier() and join(), without tensors.
+// broadcast(), broadcast_object() and allgather_object() for bytes of different
+// lengths, and barrier() and join(), which have no tensors.
 #include <ATen/Functions.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/world.h>
@@ -66,7 +66,8 @@ class DifferentiableBroadcast
     return call.RunKept().front().result;
   }
 
-  // Only the root's tensor had an effect, and it had one on every rank.
+  // Only the root's tensor affects the results, and it affects those of every
+  // rank.
   static variable_list backward(AutogradContext* context,
                                 const variable_list& gradients) {
     const auto kept = internal::Saved<ForBackward>(context);

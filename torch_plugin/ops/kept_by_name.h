@@ -1,4 +1,5 @@
-// KeptByName: what the calls of a name leave behind for the next one.
+// KeptByName: keeps an object from one call of an operation for the next call
+// of the same name.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +16,9 @@
 
 namespace hvdlite::internal {
 
-// Up to `limit` values, each under a name within a process set. When there are
-// more, one whose name has not been asked for of late is dropped: names that
-// are used once cost nothing in the end. Taking a value and putting it back
+// Keeps up to `limit` values, each under a name within a process set. If there
+// are more, drops a value whose name was not used recently. So names that are
+// used once do not take memory for long. Taking a value and putting it back
 // allocates nothing. Thread-safe.
 template <typename Value>
 class KeptByName {
@@ -27,8 +28,8 @@ class KeptByName {
     index_.reserve(limit);
   }
 
-  // The value of this name, which the caller owns from now on; null if there is
-  // none, or another caller has it.
+  // Returns the value of this name, which the caller then owns. Null if there
+  // is none, or if another caller has taken it.
   std::unique_ptr<Value> Take(absl::string_view name, uint32_t process_set) {
     base::MutexLock lock(&mutex_);
     const auto found = index_.find({name, process_set});
@@ -38,7 +39,7 @@ class KeptByName {
     return std::move(place.value);
   }
 
-  // Keeps `value` for the next Take, unless there is another one by now.
+  // Keeps `value` for the next Take, unless there is already another value.
   void Put(absl::string_view name, uint32_t process_set,
            std::unique_ptr<Value> value) {
     // Destroyed after the lock is released.
@@ -50,7 +51,7 @@ class KeptByName {
       dropped = std::exchange(kept, std::move(value));
       return;
     }
-    // Made before a place is taken, which has a name at any time.
+    // Make the name before taking a place: a place always has a name.
     auto kept_name = std::make_unique<std::string>(name);
     const size_t number = FreePlace();
     Place& place = places_[number];
@@ -63,13 +64,13 @@ class KeptByName {
  private:
   using Key = std::pair<absl::string_view, uint32_t>;  // name, process set
   struct Place {
-    std::unique_ptr<std::string> name;  // which keys refer to
+    std::unique_ptr<std::string> name;  // keys refer to it
     uint32_t process_set = 0;
-    std::unique_ptr<Value> value;  // null: a caller has it
-    bool asked_for = false;        // since the hand was here
+    std::unique_ptr<Value> value;  // null: a caller has taken it
+    bool asked_for = false;        // since hand_ last passed
   };
 
-  // The number of a place that no key refers to.
+  // Returns the number of a place that no key refers to.
   size_t FreePlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (places_.size() < limit_) {
       places_.emplace_back();
@@ -89,7 +90,8 @@ class KeptByName {
   base::Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Key, size_t> index_ ABSL_GUARDED_BY(mutex_);
-  size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;  // where the next one is dropped
+  // Where the search for a value to drop begins.
+  size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hvdlite::internal

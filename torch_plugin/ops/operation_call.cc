@@ -13,11 +13,11 @@
 namespace hvdlite::internal {
 namespace {
 
-// Calls that a world keeps, at most: some times as many as the automatic names
-// of a kind.
+// Most calls that a world keeps: several times the number of automatic names of
+// a kind.
 constexpr size_t kMaxKept = 256;
 
-// As a new one, but with the memory that it has.
+// Resets `request` but keeps its allocated memory.
 void Clear(negotiation::Request& request) {
   negotiation::Request cleared;
   cleared.name = std::move(request.name);
@@ -47,7 +47,7 @@ OperationCall::OperationCall(absl::string_view kind, const std::string& name,
   absl::string_view known = name;
   char automatic[64];
   if (name.empty()) {
-    // Counted before anything is refused, so that later names still agree.
+    // Count the call before any check fails, so that later names still agree.
     const int64_t number =
         world_->NextNumber(kind, members_.id) % kAutomaticNames;
     const int length = std::snprintf(
@@ -195,7 +195,7 @@ bool RecordsGradients(at::TensorList tensors) {
   if (!at::GradMode::is_enabled()) return false;
   bool records = false;
   for (const at::Tensor& tensor : tensors) {
-    // To be refused, which autograd must not get in the way of.
+    // The call will fail; autograd must not interfere.
     if (!tensor.defined()) return false;
     records = records || tensor.requires_grad();
   }

@@ -1,5 +1,5 @@
-// OperationCall: one call of a public operation, from its options to what is
-// submitted.
+// OperationCall: one call of a public operation, from its options to the
+// submitted request.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,7 @@ namespace hvdlite::internal {
 // Whether a tensor needs a first dimension.
 enum class Rows { kNotNeeded, kNeeded };
 
-// The way of every operation:
+// Every operation uses it like this:
 //
 //   OperationCall call("allgather", options.name(), options.process_set());
 //   call.request().collective = negotiation::Collective::kAllgather;
@@ -34,99 +34,101 @@ enum class Rows { kNotNeeded, kNeeded };
 //   });
 //   return call.Submit(Submission::kAsynchronous);
 //
-// Whatever is wrong on this rank alone becomes the request's local error: the
-// operation is submitted all the same, and fails with that reason on every rank
-// of the process set, rather than leave the others waiting.
+// An error that concerns only this rank becomes the request's local error. The
+// operation is submitted nevertheless and fails with this error on every rank
+// of the process set. Otherwise the other ranks would wait for it.
 class OperationCall {
  public:
-  // As many unnamed operations of a kind can be in flight, and run together, at
-  // once; those behind them follow one by one. With so many divisors, that each
-  // of the unnamed operations of a training step returns to the same names.
+  // This many unnamed operations of a kind can be in flight and run together.
+  // Later ones run one after the other. The number has many divisors, so that
+  // each unnamed operation of a training step gets the same names again in
+  // later steps.
   static constexpr int kAutomaticNames = 60;
 
-  // An empty `name` is replaced by an automatic one, "<kind>.noname.<N>": the
-  // calls of a kind take kAutomaticNames in turn, which follows from the order
-  // of calls alone, so that it is the same on all ranks, whatever is waited for
-  // when and where. Throws c10::Error what concerns this rank alone: no world,
-  // a process set that this rank is not in, a reserved name.
+  // Replaces an empty `name` by an automatic one, "<kind>.noname.<N>". The
+  // calls of a kind use kAutomaticNames names in turn. The name depends only on
+  // the order of calls, so it is the same on all ranks. Throws c10::Error for
+  // errors that concern this rank only: no world, a process set without this
+  // rank, a reserved name.
   OperationCall(absl::string_view kind, const std::string& name,
                 const ProcessSet& process_set);
 
-  // As the user knows it. Not after Submit().
+  // The name that the user knows. Not after Submit().
   const std::string& name() const { return kept_ ? kept_->name : name_; }
   const World& world() const { return *world_; }
   const Members& members() const { return members_; }
 
-  // Name, process set and tensors are filled in by other calls.
+  // Other functions fill in name, process set and tensors.
   negotiation::Request& request() { return call().request; }
   void SetRequest(negotiation::Request request);
 
-  // The first local error counts.
+  // Only the first local error is kept.
   void SetLocalError(std::string reason);
-  // Refuses `tensor`, naming its place if it is one of a group.
+  // Sets a local error about `tensor`, with its index if it is one of a group.
   void SetLocalError(at::TensorList tensors, const at::Tensor& tensor,
                      std::string reason);
 
-  // Calls `prepare` unless something has a local error; what it throws becomes
-  // a local error.
+  // Calls `prepare` unless there is a local error. An exception of `prepare`
+  // becomes a local error.
   void Prepare(absl::FunctionRef<void()> prepare);
-  // As above for each of the tensors, once it is known to be supported.
+  // Does the same for each tensor after checking that it is supported.
   void Prepare(at::TensorList tensors, Rows rows,
                absl::FunctionRef<void(const at::Tensor&)> prepare);
-  // `like` has the tensors' shape and dtype; they are row-major.
+  // `like` has the tensors' shape and dtype. Tensors are row-major.
   void Add(const at::Tensor& like, OperationTensors tensors);
-  // As Add, for an allgather: the tensor's rows, of which ranks have as many as
-  // they like.
+  // Like Add, for an allgather: adds the tensor's rows. Their number may differ
+  // by rank.
   void AddRows(const at::Tensor& tensor);
-  // As above, for an alltoall's tensor, with the rows that go to each member
+  // The same for an alltoall's tensor, with the number of rows for each member
   // and the dtype of received_splits.
   void AddSplitRows(const at::Tensor& tensor, std::vector<int64_t> splits,
                     at::ScalarType splits_dtype);
 
-  // Once. Errors: as PendingOperation::TrySubmit, thrown.
+  // May be called once. Throws the errors of PendingOperation::TrySubmit.
   std::shared_ptr<PendingOperation> Submit(Submission submission);
-  // As above; returns when it is done. Throws its error.
+  // The same, but blocks until the operation is done. Throws its error.
   std::shared_ptr<PendingOperation> Run();
-  // As above, for kinds that can be persistent; returns the tensors with
-  // their results. The persistent call is left behind for the next call of the
-  // name: from then on, of tensors that look alike, nothing is allocated here.
+  // The same for kinds that can be persistent. Returns the tensors with their
+  // results. Keeps the persistent call for the next call of this name, which
+  // then allocates nothing for tensors of the same form.
   PendingOperation::Tensors RunKept();
 
  private:
-  // What a call of a name leaves behind in its world.
+  // Kept in the world for the next call of the same name.
   struct Kept {
-    std::string name;  // as the user knows it
+    std::string name;  // the name that the user knows
     PersistentCall persistent;
   };
   using KeptCalls = KeptByName<Kept>;
 
   static KeptCalls& KeptOf(World& world);
-  // Keeps kept_ for the next call of its name, without its tensors.
+  // Keeps kept_, without its tensors, for the next call of its name.
   void PutBack();
 
   PendingOperation::Call& call() {
     return kept_ ? kept_->persistent.call() : call_;
   }
-  // The next tensor's; the last call's may lie there.
+  // Returns the entry of the next tensor, which may still hold that of the last
+  // call.
   negotiation::TensorSpec& NextSpec();
-  // The request is as it is submitted, but for the name.
+  // The request as it is submitted, except for its name.
   void Complete();
 
   std::shared_ptr<World> world_;
   Members members_;
-  // Of the last call of this name; null: there is none. Else name_ and call_
-  // are not used.
+  // Kept from the last call of this name. Null: there is none. Otherwise name_
+  // and call_ are not used.
   std::unique_ptr<Kept> kept_;
   std::string name_;
   PendingOperation::Call call_;
-  size_t tensors_ = 0;  // of the request that are this call's
+  size_t tensors_ = 0;  // how many tensors of the request belong to this call
 };
 
-// Whether autograd records what is done with the tensors.
+// Whether autograd records operations on the tensors.
 bool RecordsGradients(at::TensorList tensors);
 
-// hvdlite::allgather_object(), with a name of the operation; of a rank that has
-// joined "".
+// hvdlite::allgather_object() with a name for the operation. The entry of a
+// rank that has joined is "".
 std::vector<std::string> AllgatherObject(const std::string& name,
                                          const std::string& bytes,
                                          const ProcessSet& process_set);

@@ -44,7 +44,7 @@ absl::StatusOr<negotiation::Outputs> PendingOperation::Memory::Allocate(
     return outputs;
   } catch (const std::exception& error) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "no memory could be allocated for what arrives: ", error.what()));
+        "no memory could be allocated for the received data: ", error.what()));
   }
 }
 
@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<PendingOperation>> PendingOperation::TrySubmit(
     }
   }
   if (call.request.rows_differ()) {
-    // keep_alive outlives it.
+    // keep_alive lives longer than this.
     operation.allocate =
         [allocated = memory.get()](const negotiation::RowsByMember& rows) {
           return allocated->Allocate(rows);
@@ -104,7 +104,7 @@ bool PendingOperation::WaitFor(absl::Duration timeout) {
 bool PendingOperation::IsCompleted() {
   ThrowIfForked();
   if (!completion_->done()) {
-    // Once is enough: asking again would only disturb who coordinates.
+    // Ask only once: asking again would disturb the thread that coordinates.
     if (!asked_.exchange(true)) {
       world_->coordinator().WaitFor(*completion_, absl::ZeroDuration());
     }
@@ -148,7 +148,7 @@ absl::Status WaitInTimeline(World& world,
 
 }  // namespace internal
 
-// What hvdlite/work.h declares.
+// Functions that hvdlite/work.h declares.
 
 Work::Work(std::shared_ptr<internal::PendingOperation> operation)
     : operation_(std::move(operation)) {}

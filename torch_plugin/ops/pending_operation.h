@@ -1,4 +1,4 @@
-// PendingOperation: an operation that was submitted, and its tensors.
+// PendingOperation: a submitted operation with its tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +22,7 @@
 
 namespace hvdlite::internal {
 
-// Whether the submitting thread goes on, or waits for the operation at once.
+// Whether the submitting thread continues, or waits for the operation at once.
 enum class Submission { kAsynchronous, kSynchronous };
 
 // Thread-safe. Shared by all copies of a Work.
@@ -31,7 +31,7 @@ class PendingOperation {
   // One OperationTensors per tensor of the request.
   using Tensors = absl::InlinedVector<OperationTensors, 1>;
 
-  // What is submitted.
+  // What to submit.
   struct Call {
     negotiation::Request request;
     Tensors tensors;
@@ -41,27 +41,27 @@ class PendingOperation {
     at::ScalarType splits_dtype = at::kInt;  // of received_splits()
   };
 
-  // Errors: as Coordinator::Submit.
+  // Returns the errors of Coordinator::Submit.
   static absl::StatusOr<std::shared_ptr<PendingOperation>> TrySubmit(
       std::shared_ptr<World> world, Call call, Submission submission);
-  // As above, but throws c10::Error.
+  // The same, but throws c10::Error.
   static std::shared_ptr<PendingOperation> Submit(std::shared_ptr<World> world,
                                                   Call call,
                                                   Submission submission);
 
-  // Blocks until it is done and returns its status. These three throw
-  // c10::Error in a process that was forked from a rank.
+  // Blocks until the operation is done and returns its status. This function
+  // and the next two throw c10::Error in a process that was forked from a rank.
   absl::Status Wait();
-  // Whether it is done within `timeout`.
+  // Whether the operation is done within `timeout`.
   bool WaitFor(absl::Duration timeout);
   bool IsCompleted();
 
-  // Once it is done with success:
+  // These are valid after the operation has succeeded:
   std::vector<at::Tensor> results() const;  // one per tensor
   const at::Tensor& result() const;         // of the only tensor
-  // How many rows came from each member, for an allgather or alltoall.
+  // How many rows each member sent, for an allgather or alltoall.
   const negotiation::RowsByMember& rows() const { return memory_->rows; }
-  // As above, of an alltoall's only tensor, as a new tensor.
+  // The same for an alltoall's only tensor, as a new tensor.
   at::Tensor received_splits() const;
   bool absent_everywhere() const { return completion_->absent_everywhere(); }
   int64_t value() const { return completion_->value(); }
@@ -69,7 +69,7 @@ class PendingOperation {
  private:
   // Shared with the coordinator, which writes it before the operation is done.
   struct Memory {
-    // Makes the outputs of an allgather or alltoall.
+    // Allocates the outputs of an allgather or alltoall.
     absl::StatusOr<negotiation::Outputs> Allocate(
         const negotiation::RowsByMember& arriving);
 
@@ -91,8 +91,8 @@ class PendingOperation {
   std::atomic<bool> asked_{false};
 };
 
-// Blocks until `completion`, of this world, is done and returns its status; the
-// timeline shows it as WAIT.
+// Blocks until `completion` of this world is done and returns its status. The
+// timeline shows this as WAIT.
 absl::Status WaitInTimeline(World& world,
                             const negotiation::Completion& completion);
 

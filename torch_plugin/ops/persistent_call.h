@@ -1,5 +1,5 @@
-// PersistentCall: an operation that is submitted again and again under one
-// name, by an optimizer in every step or by the synchronous calls of that name.
+// PersistentCall: an operation that is submitted many times under one name, in
+// every step of an optimizer or by synchronous calls of that name.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,38 @@
 
 namespace hvdlite::internal {
 
-// Request, persistent operation, completion and lists of tensors are made once,
-// so that a submission costs little. A cycle of calls is Load, Submit, a wait
-// for completion(), Deliver, Release; one thread at a time. Belongs to one
-// world, but does not keep it.
+// Request, persistent operation, completion and lists of tensors are made once.
+// So a submission costs little. Each submission is a cycle: Load, Submit, wait
+// for completion(), Deliver, Release. Use it in one thread at a time. It
+// belongs to one world, but does not keep the world alive.
 class PersistentCall {
  public:
-  // Kinds and owners: as Coordinator::MakePersistent.
+  // Kinds and owners: see Coordinator::MakePersistent.
   PersistentCall(PendingOperation::Call call, negotiation::Owner owner);
 
-  // What the next submission takes; its name, process set and kind stay. With a
-  // local error it has no tensors.
+  // Sets what the next submission uses. Name, process set and kind stay the
+  // same. A request with a local error has no tensors.
   PendingOperation::Call& call() { return *call_; }
   const std::string& name() const { return call_->request.name; }
-  // Sets the tensors that are reduced where they lie in memory, and what the
-  // request tells of them (SpecInMemoryOrder).
+  // Sets the tensors that are reduced in place in memory, and their description
+  // in the request (SpecInMemoryOrder).
   void SetTensorsInMemoryOrder(PendingOperation::Tensors tensors);
 
-  // Errors: as Coordinator::MakePersistent.
+  // Returns the errors of Coordinator::MakePersistent.
   absl::Status Load(World& world);
-  // Submits all of them at once. Errors, after which none is in flight: as
-  // Coordinator::SubmitPersistent.
+  // Submits all calls together. Returns the errors of
+  // Coordinator::SubmitPersistent; none of the calls is in flight then.
   static absl::Status Submit(World& world,
                              absl::Span<PersistentCall* const> calls,
                              Submission submission);
 
-  // Of the last submission.
+  // The completion of the last submission.
   const negotiation::Completion& completion() const { return *persistent_; }
-  // Once that is done with success: gives every tensor its result. Errors:
-  // Internal where LibTorch cannot copy one.
+  // Gives every tensor its result. Call it after the submission has succeeded.
+  // Returns Internal if LibTorch cannot copy a result.
   absl::Status Deliver();
 
-  // Lets go of the tensors.
+  // Releases the tensors.
   void Release();
 
  private:

@@ -18,7 +18,7 @@ using internal::Submission;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// This member's part of what `tensor` is reduced to, uninitialised.
+// Makes this member's uninitialised share of the result for `tensor`.
 at::Tensor OutputFor(const at::Tensor& tensor,
                      const internal::Members& members) {
   std::vector<int64_t> shape = tensor.sizes().vec();
@@ -72,7 +72,7 @@ class DifferentiableReducescatter
     return call.Run()->results();
   }
 
-  // Every rank's rows have the gradients of the one rank that got them.
+  // The gradients of every rank's rows are on the one rank that got these rows.
   static variable_list backward(AutogradContext* context,
                                 const variable_list& gradients) {
     const auto kept = internal::Saved<ForBackward>(context);

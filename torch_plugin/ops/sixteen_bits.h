@@ -1,5 +1,5 @@
-// 16-bit floats where LibTorch, not the data plane, adds them: it would add in
-// 16 bits, and round each time.
+// Sums of 16-bit floats that LibTorch computes instead of the data plane.
+// LibTorch would add in 16 bits and round each time.
 #pragma once
 
 #include <ATen/Functions.h>
@@ -13,8 +13,9 @@ inline bool IsSixteenBit(const at::Tensor& tensor) {
   return type == at::kHalf || type == at::kBFloat16;
 }
 
-// The dense tensor of a sparse (COO) one, in float32 where IsSixteenBit(): the
-// values of one place are added there, and not rounded to 16 bits.
+// Returns the dense form of a sparse (COO) tensor, in float32 where
+// IsSixteenBit(). So values of the same place are added without rounding to 16
+// bits.
 inline at::Tensor WidenedDense(const at::Tensor& sparse) {
   if (!IsSixteenBit(sparse)) return sparse.to_dense();
   return at::_sparse_coo_tensor_unsafe(sparse._indices(),

@@ -19,7 +19,7 @@ using internal::IsSixteenBit;
 using internal::OperationCall;
 using internal::Submission;
 
-// Whether LibTorch adds such tensors.
+// Whether LibTorch can add such tensors.
 bool IsAddable(const at::Tensor& tensor) {
   const auto& type = *FindTraits(internal::DataTypeOf(tensor));
   return type.kind != collective::NumberKind::kUnsigned || type.bytes == 1;
@@ -37,21 +37,21 @@ std::string SparseError(const at::Tensor& coo, ReduceOp op) {
                         ", but only CPU tensors are supported");
   }
   if (op != ReduceOp::Average && op != ReduceOp::Sum) {
-    return absl::StrCat("sparse tensors have no ", internal::NameOf(op),
+    return absl::StrCat("sparse tensors do not support ", internal::NameOf(op),
                         "; use Average or Sum");
   }
   std::string error = internal::TensorError(coo._values());
   if (error.empty() && !IsAddable(coo._values())) {
-    return absl::StrCat("LibTorch does not add sparse tensors of ",
+    return absl::StrCat("LibTorch cannot add sparse tensors of ",
                         NameOf(internal::DataTypeOf(coo._values())),
                         "; convert the tensor to int32 or int64");
   }
   return error;
 }
 
-// Makes sure that all ranks have the same shape, sparse dimensions, dtype and
-// options: an allreduce with these options of tensors without elements, whose
-// first dimensions are the ones to compare.
+// Checks that all ranks have the same shape, sparse dimensions, dtype and
+// options. It runs an allreduce with these options on tensors without elements,
+// whose first dimensions are the values to compare.
 OperationCall AgreementCall(const at::Tensor& coo,
                             const AllreduceOptions& options) {
   OperationCall call("sparse_allreduce", options.name(), options.process_set());
@@ -80,8 +80,8 @@ at::ScalarType WireType(const at::Tensor& values, Compression compression) {
   return compression == Compression::FP16 ? at::kHalf : at::kBFloat16;
 }
 
-// `coo` as it is reduced: coalesced, except where that would add, and round,
-// 16-bit floats before the other ranks' are there.
+// Returns `coo` as it is reduced. It is coalesced unless coalescing would add
+// 16-bit floats, and round, before the other ranks' values have arrived.
 at::Tensor Contribution(const at::Tensor& coo) {
   return IsSixteenBit(coo._values()) ? coo : coo.coalesce();
 }
@@ -90,27 +90,27 @@ bool IsIntegral(const at::Tensor& values) {
   return !values.is_floating_point() && !values.is_complex();
 }
 
-// As the data plane scales: integers in float64, truncated toward zero.
+// Scales as the data plane does: integers in float64, truncated toward zero.
 at::Tensor Scaled(const at::Tensor& values, double factor) {
   if (factor == 1) return values;
   if (!IsIntegral(values)) return values.mul(factor);
   return values.to(at::kDouble).mul(factor).trunc().to(values.scalar_type());
 }
 
-// What the ranks have together.
+// Facts about all ranks together.
 struct Total {
   int64_t values;
-  int64_t ranks;  // that take part: those that have not joined
+  int64_t ranks;  // number of ranks that have not joined
 };
 
-// Whether an allreduce of the dense tensor moves fewer bytes to each rank,
-// which gets about twice the tensor, than all indices and values would.
+// Whether an allreduce of the dense tensor sends fewer bytes to each rank than
+// all indices and values. It sends about twice the tensor.
 bool DenseIsSmaller(const at::Tensor& coo, const Total& total,
                     Compression compression) {
   const at::Tensor& values = coo._values();
   const auto value_bytes =
       static_cast<double>(c10::elementSize(WireType(values, compression)));
-  // ReduceDense() widens them.
+  // ReduceDense() converts them to float32.
   const double dense_bytes = IsSixteenBit(values) ? 4 : value_bytes;
   double elements_of_value = 1;
   for (int64_t dim = 1; dim < values.dim(); ++dim) {
@@ -126,9 +126,9 @@ bool DenseIsSmaller(const at::Tensor& coo, const Total& total,
   return 2 * elements * dense_bytes < gathered;
 }
 
-// Both of the following get the factor of 16-bit sums, scales and the average's
-// divisor in one: values are multiplied by it before they are added, so that no
-// sum overflows where the result does not.
+// The next two functions multiply values by one factor before the sum. It
+// contains the factor for 16-bit sums, the scales and the divisor of an
+// average. So no sum overflows if the result does not.
 at::Tensor ReduceDense(const at::Tensor& coo, AllreduceOptions options,
                        double factor) {
   const at::Tensor dense = internal::WidenedDense(coo);
@@ -193,7 +193,7 @@ at::Tensor sparse_allreduce(const at::Tensor& coo,
   at::Tensor mine;
   agreement.Prepare([&] { mine = Contribution(coo); });
   const auto agreed = agreement.Submit(Submission::kAsynchronous);
-  // Takes part whatever is wrong here: all ranks know only after it.
+  // Take part even with an error: only then do all ranks know of it.
   const at::Tensor counts = at::ones({2}, at::kLong);
   counts[0] = mine.defined() ? mine._nnz() : 0;
   allreduce_(counts, AllreduceOptions()

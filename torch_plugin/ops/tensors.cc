@@ -20,7 +20,7 @@
 namespace hvdlite::internal {
 namespace {
 
-// LibTorch's names of the data types, by value; Undefined where it has none.
+// LibTorch's names of the data types, by value. Undefined if it has none.
 constexpr at::ScalarType kScalarTypes[] = {
     at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,     at::kInt,
     at::kLong,  at::kByte,   at::kChar, at::kBool,         at::kShort,
@@ -45,7 +45,7 @@ std::string SupportedNames() {
   return absl::StrCat(absl::StrJoin(names, ", "), " or ", last);
 }
 
-// The first local error counts.
+// Only the first local error is kept.
 void SetLocalError(negotiation::Request& request, const std::string& reason) {
   if (request.local_error.empty()) request.local_error = reason;
 }
@@ -104,7 +104,7 @@ void SetCompression(negotiation::Request& request, Compression compression) {
                                       static_cast<int>(compression)));
 }
 
-// Memory from the first byte of a tensor to behind its last one.
+// The bytes from the first byte of a tensor to behind its last one.
 struct Extent {
   uintptr_t begin;
   uintptr_t end;
@@ -121,8 +121,8 @@ Extent ExtentOf(const at::Tensor& tensor) {
                              tensor.element_size()};
 }
 
-// The same for tensors whose extents form one piece of memory, by counting how
-// often each byte is used.
+// The same for tensors whose extents form one block of memory. Counts how often
+// each byte is used.
 bool BytesAreUsedTwice(const std::vector<at::Tensor>& tensors, Extent all) {
   const at::Tensor uses =
       at::zeros({static_cast<int64_t>(all.end - all.begin)}, at::kByte);
@@ -253,9 +253,10 @@ negotiation::Request RequestOf(const ReducescatterOptions& options) {
   negotiation::Request request;
   SetOp(request, options.op());
   if (options.op() == ReduceOp::Adasum) {
-    SetLocalError(request,
-                  "reducescatter has no Adasum; use Average, Sum, Min, Max or "
-                  "Product");
+    SetLocalError(
+        request,
+        "reducescatter does not support Adasum; use Average, Sum, Min, Max or "
+        "Product");
   }
   request.collective = negotiation::Collective::kReducescatter;
   SetScales(request, options.prescale_factor(), options.postscale_factor());
@@ -266,32 +267,30 @@ std::string ReductionError(const negotiation::Request& request,
                            collective::DataType dtype) {
   using collective::DataType;
   if (request.average && dtype == DataType::kBool) {
-    return "bool tensors have no Average; use Sum (logical or)";
+    return "bool tensors do not support Average; use Sum (logical or)";
   }
   if (request.collective == negotiation::Collective::kAdasum &&
       !collective::IsFloat(dtype)) {
     return absl::StrCat(
-        "Adasum is for floating-point tensors, but the dtype "
-        "is ",
+        "Adasum supports floating-point tensors only, but the dtype is ",
         collective::NameOf(dtype), "; use Sum or Average");
   }
   if (!collective::HasOp(dtype, request.op)) {
-    return absl::StrCat(collective::NameOf(dtype), " tensors have no ",
+    return absl::StrCat(collective::NameOf(dtype), " tensors do not support ",
                         collective::NameOf(request.op),
                         "; use Sum or Average, or pass "
-                        "torch::view_as_real(tensor), which has their parts as "
-                        "floats");
+                        "torch::view_as_real(tensor), a tensor of floats");
   }
   return "";
 }
 
 at::Tensor RowMajor(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
-  // Zeros that autograd makes up have no memory.
+  // Zeros that autograd creates have no memory.
   if (tensor._is_zerotensor()) {
     return at::zeros(tensor.sizes(), tensor.options().requires_grad(false));
   }
-  // All return the tensor itself where nothing is to be done.
+  // All of these return the tensor itself if nothing is to be done.
   const at::Tensor plain = tensor.requires_grad() ? tensor.detach() : tensor;
   return plain.contiguous().resolve_conj().resolve_neg();
 }
@@ -320,7 +319,7 @@ bool OverlapInMemory(at::TensorList tensors) {
             [](const at::Tensor& a, const at::Tensor& b) {
               return a.data_ptr() < b.data_ptr();
             });
-  // Only neighbours whose extents touch each other need a closer look.
+  // Only neighbours whose extents overlap need a closer look.
   for (size_t first = 0; first < sorted.size();) {
     Extent all = ExtentOf(sorted[first]);
     size_t last = first + 1;

@@ -23,13 +23,13 @@
 
 namespace hvdlite {
 
-// What DistributedOptimizerOptions mean for the reduction of gradients.
+// Converts DistributedOptimizerOptions to the options of the GradientReducer.
 namespace internal {
 namespace {
 
 constexpr char kWhat[] = "DistributedOptimizerOptions";
 
-// The op, compression and scales with which gradients are reduced.
+// The op, compression and scales for reducing gradients.
 AllreduceOptions AllreduceOptionsOf(
     const DistributedOptimizerOptions& options) {
   if (options.op() != ReduceOp::Average && options.op() != ReduceOp::Sum &&
@@ -58,8 +58,8 @@ AllreduceOptions AllreduceOptionsOf(
       .process_set(options.process_set());
 }
 
-// The options' name or the next of "optimizer0", "optimizer1", ... Throws
-// c10::Error if this process is not in the process set.
+// Returns the options' name or the next of "optimizer0", "optimizer1", ...
+// Throws c10::Error if this process is not in the process set.
 std::string NamePrefix(World& world,
                        const DistributedOptimizerOptions& options) {
   const Members members = ValueOrThrow(
@@ -72,7 +72,7 @@ std::string NamePrefix(World& world,
                              {{".noname.", ""}});
 }
 
-// Throws c10::Error for what is not possible.
+// Throws c10::Error for options that are not valid.
 GradientReducerOptions ReducerOptions(
     std::shared_ptr<World> world, std::string name_prefix,
     const DistributedOptimizerOptions& options,
@@ -114,7 +114,7 @@ GradientReducerOptions ReducerOptions(
 
 namespace {
 
-// Those whose gradients are reduced: integers have none.
+// Counts the parameters that can have gradients: integers cannot.
 size_t CountParameters(const torch::optim::Optimizer& optimizer) {
   size_t count = 0;
   for (const auto& group : optimizer.param_groups()) {
@@ -133,8 +133,8 @@ std::unique_ptr<torch::optim::Optimizer> NotNull(
   return optimizer;
 }
 
-// While a closure runs again and again between changes of the parameters:
-// brings them back if that ends with an exception.
+// Saves the parameters while a closure runs several times. Restore() brings
+// them back if this ends with an exception.
 class ParameterBackup {
  public:
   explicit ParameterBackup(const torch::optim::Optimizer& optimizer) {
@@ -158,14 +158,14 @@ class ParameterBackup {
 
 class DistributedOptimizer::Impl {
  public:
-  // Throws where there is no world.
+  // Throws if there is no world.
   Impl(std::unique_ptr<torch::optim::Optimizer> optimizer,
        const torch::OrderedDict<std::string, torch::Tensor>& named_parameters,
        const DistributedOptimizerOptions& options)
       : world_(internal::CurrentWorld()),
         options_(options),
         named_parameters_(named_parameters),
-        // Counted before anything is refused, so that later names still agree.
+        // Counted before any check fails, so that later names still agree.
         name_prefix_(internal::NamePrefix(*world_, options)),
         process_set_(options.process_set()),
         inner_(NotNull(std::move(optimizer))),
@@ -175,7 +175,7 @@ class DistributedOptimizer::Impl {
   }
 
   ~Impl() {
-    // The exception may be that there is no memory.
+    // The exception may be a lack of memory.
     base::ContainExceptions([&] {
       if (std::uncaught_exceptions() > exceptions_at_start_) {
         LeaveBecauseOfException();
@@ -205,7 +205,7 @@ class DistributedOptimizer::Impl {
       if (!reducer_->synchronized()) Synchronize();
       if (!SkipsStep()) loss = inner_->step();
     } else {
-      // LBFGS calls a closure several times, and changes the parameters in
+      // LBFGS calls a closure several times and changes the parameters in
       // between.
       const ParameterBackup backup(*inner_);
       try {
@@ -219,8 +219,8 @@ class DistributedOptimizer::Impl {
       }
     }
     reducer_->FinishStep();
-    // Also while nothing records, so that the first step that is recorded has
-    // the work of one step.
+    // Do this also while nothing records: the first recorded step then has the
+    // work of one step only.
     const timeline::StepCost cost = world_->step_meter().EndStep();
     if (const auto recorder = world_->recorder()) {
       recorder->StepOver(world_->clock().NowNanos(), cost);
@@ -255,7 +255,7 @@ class DistributedOptimizer::Impl {
 
   int64_t skipped_steps() const { return skipped_steps_; }
 
-  // Whether this process was forked from the one that it belongs to.
+  // Whether this process was forked from the process that created this object.
   bool forked() const { return mark_.forked(); }
 
   torch::optim::Optimizer& inner() { return *inner_; }
@@ -267,7 +267,7 @@ class DistributedOptimizer::Impl {
     torch::Tensor loss;
   };
 
-  // Whether the reduced gradients are to be left out, which it counts.
+  // Whether to skip the step because of its gradients. Counts skipped steps.
   bool SkipsStep() {
     const std::string parameter = reducer_->not_finite();
     if (parameter.empty()) return false;
@@ -295,15 +295,16 @@ class DistributedOptimizer::Impl {
     if (CountParameters(*inner_) == num_parameters_) return;
     internal::ThrowError(absl::StrCat(
         "DistributedOptimizer '", name_prefix_,
-        "': parameters were added to the wrapped optimizer, or integers among "
-        "them were given a floating-point type; their gradients would not be "
+        "': parameters were added to the wrapped optimizer, or integer "
+        "parameters became floating-point; their gradients would not be "
         "reduced: construct a new DistributedOptimizer around it"));
   }
 
-  // One call of the closure: this rank's loss and gradients, then all ranks'.
+  // One call of the closure: computes this rank's loss and gradients, then
+  // those of all ranks.
   torch::Tensor SynchronizedLoss(
       const torch::optim::Optimizer::LossClosure& closure) {
-    // The closure need not compute gradients on this rank, but may on others.
+    // The closure may compute no gradients on this rank, but some on others.
     reducer_->ForgetSynchronized();
     const torch::Tensor loss = closure();
     if (!reducer_->synchronized()) Synchronize();
@@ -312,11 +313,11 @@ class DistributedOptimizer::Impl {
     return average;
   }
 
-  // Over the ranks that have one; undefined where none has.
+  // Averages over the ranks that have a loss. Undefined if no rank has one.
   torch::Tensor AverageLoss(const torch::Tensor& loss) const {
     const bool is_scalar =
         loss.defined() && loss.numel() == 1 && !loss.is_complex();
-    // Sum, number of losses, number of what is none.
+    // Sum, number of losses, number of tensors that are not a loss.
     const torch::Tensor sums = torch::zeros({3}, torch::kDouble);
     if (is_scalar) sums[0] = loss.detach().item<double>();
     sums[1] = is_scalar ? 1 : 0;
@@ -327,9 +328,10 @@ class DistributedOptimizer::Impl {
                          .process_set(process_set_));
     const auto invalid = sums[2].item<int64_t>();
     if (invalid != 0) {
-      internal::ThrowError(absl::StrCat(
-          "DistributedOptimizer '", name_prefix_, "': the closure of ", invalid,
-          " ranks returned a tensor that is no loss: return one real value"));
+      internal::ThrowError(absl::StrCat("DistributedOptimizer '", name_prefix_,
+                                        "': the closure of ", invalid,
+                                        " ranks returned a tensor that is not "
+                                        "a loss: return one real value"));
     }
     if (sums[1].item<int64_t>() == 0) return {};
     const torch::Tensor average = sums[0] / sums[1];

@@ -1,4 +1,4 @@
-// Splits a list into groups of about equal size.
+// Splits a list into groups of similar size.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 
 namespace hvdlite::internal {
 
-// Indices of a list; each is in one group exactly.
+// Indices of a list. Each index is in exactly one group.
 using GroupedIndices = std::vector<std::vector<size_t>>;
 
-// Splits `sizes` into `groups` consecutive groups (as many as there are sizes,
-// if those are fewer), none of them empty, so that the sum of the largest is as
-// small as possible.
+// Splits `sizes` into `groups` consecutive groups, none of them empty, so that
+// the largest sum is as small as possible. If there are fewer sizes than
+// groups, makes one group per size.
 inline GroupedIndices SplitEvenly(absl::Span<const int64_t> sizes,
                                   int64_t groups) {
   if (sizes.empty()) return {};
   const size_t count =
       std::min(sizes.size(), static_cast<size_t>(std::max<int64_t>(groups, 1)));
-  // Fills groups one after the other up to `capacity`, so that no later one
-  // stays empty. Nothing if that takes more than `count`.
+  // Fills groups one after the other up to `capacity`, so that no later group
+  // stays empty. Returns nothing if this takes more than `count` groups.
   const auto fill = [&](int64_t capacity) -> std::optional<GroupedIndices> {
     GroupedIndices result;
     int64_t filled = 0;
@@ -43,7 +43,7 @@ inline GroupedIndices SplitEvenly(absl::Span<const int64_t> sizes,
     }
     return result;
   };
-  // The smallest capacity that suffices; with that of all in one it does.
+  // Find the smallest sufficient capacity. The sum of all sizes is sufficient.
   int64_t enough = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   int64_t too_small = -1;
   while (enough - too_small > 1) {

@@ -11,19 +11,20 @@
 namespace hvdlite::internal {
 namespace {
 
-// In the local errors of operations that all ranks then repeat without the
-// sparse gradients.
-constexpr char kIsSparse[] = "has a sparse gradient, to be reduced by itself";
+// Text of a local error. All ranks recognise it and repeat the operation
+// without the sparse gradients.
+constexpr char kIsSparse[] =
+    "has a sparse gradient, which is reduced separately";
 
-// The parameter's in the arena; undefined: anywhere.
+// The parameter's place in the arena. Undefined: the gradient may lie anywhere.
 at::Tensor PlaceOf(GradientArena* arena, size_t index,
                    const GradientParameter& parameter) {
   return arena == nullptr ? at::Tensor()
                           : arena->Gradient(index, parameter.tensor);
 }
 
-// What reduces the gradient, in an operation from which this rank is absent or
-// not.
+// Returns the tensors for reducing the gradient. `operation_absent`: this rank
+// contributes nothing to the whole operation.
 OperationTensors TensorsOf(const GradientParameter& parameter,
                            const at::Tensor& place, bool operation_absent) {
   if (!operation_absent && !parameter.absent) {
@@ -31,7 +32,7 @@ OperationTensors TensorsOf(const GradientParameter& parameter,
     return PresentGradient(parameter.tensor, parameter.tensor.grad(),
                            parameter.references);
   }
-  // A gradient that is not to count again keeps its place.
+  // A gradient that must not count again keeps its place.
   const at::Tensor memory =
       place.defined() && !parameter.tensor.grad().defined()
           ? place
@@ -42,7 +43,7 @@ OperationTensors TensorsOf(const GradientParameter& parameter,
 }  // namespace
 
 bool GradientParameter::Contributes(ReduceOp op) const {
-  // Reduced already and not touched since: a sum must not count it again.
+  // A reduced gradient that has not changed must not count again in a sum.
   const bool counted = reduced && !Unwatched() && op == ReduceOp::Sum;
   return tensor.grad().defined() && !counted;
 }
@@ -51,8 +52,8 @@ GradientGroup::GradientGroup(Options options)
     : options_(std::move(options)),
       operation_({.request = options_.request}, negotiation::Owner::kOne) {}
 
-// Why the gradient cannot go into an operation on dense ones; empty: it can.
-// Makes it dense where the options say so.
+// Why the gradient cannot be part of an operation on dense gradients. Empty: it
+// can. Makes it dense if the options ask for it.
 std::string GradientGroup::MakeDense(const GradientParameter& parameter,
                                      const at::Tensor& place) const {
   const at::Tensor gradient = parameter.tensor.grad();
@@ -71,7 +72,7 @@ std::string GradientGroup::MakeDense(const GradientParameter& parameter,
   if (options_.allreduce.op() == ReduceOp::Adasum) {
     return absl::StrCat(
         "parameter '", parameter.name,
-        "' has a sparse gradient, which op Adasum does not take; set "
+        "' has a sparse gradient, which op Adasum does not support; set "
         "sparse_as_dense(true), use op Average, or construct the embedding "
         "with sparse(false)");
   }
@@ -91,7 +92,8 @@ absl::StatusOr<bool> GradientGroup::Load(
     parameter.absent = !parameter.Contributes(options_.allreduce.op());
     if (parameter.absent) continue;
     absent = false;
-    // mutable_grad(): grad() would ask whether the tensor is a leaf.
+    // Use mutable_grad(), since grad() would check whether the tensor is a
+    // leaf.
     const at::Tensor& gradient = parameter.tensor.mutable_grad();
     std::string problem;
     if (gradient.layout() != at::kStrided) {
@@ -132,7 +134,7 @@ void GradientGroup::MakePresence(
   for (const size_t index : submitted_) {
     present.push_back(!parameters[index].absent);
   }
-  // Travels as 1, whatever the scale.
+  // The value that is sent is 1, whatever the scale is.
   const auto unit =
       static_cast<float>(1.0 / options_.allreduce.prescale_factor());
   const auto count = static_cast<int64_t>(present.size());

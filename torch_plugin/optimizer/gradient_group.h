@@ -21,10 +21,10 @@
 
 namespace hvdlite::internal {
 
-// A parameter, and how far its gradient is.
+// A parameter and the state of its gradient.
 struct GradientParameter {
-  // Whether the gradient may change without a hook: since hooks were installed
-  // the tensor has got a type that has gradients.
+  // Whether the gradient may change without a hook: the tensor got a type that
+  // has gradients after the hooks were installed.
   bool Unwatched() const { return hooks == nullptr && tensor.requires_grad(); }
   // Whether this rank has a gradient to contribute to a reduction by `op`.
   bool Contributes(ReduceOp op) const;
@@ -32,27 +32,28 @@ struct GradientParameter {
   std::string name;
   at::Tensor tensor;
   size_t group = 0;
-  // Backward passes since the last step or synchronize().
+  // Number of backward passes since the last step() or synchronize().
   int64_t passes = 0;
-  // One of them was counted as it began, and may be going on: nothing tells
-  // when it ends, and Synchronize() reduces the gradient.
+  // A pass was counted at its beginning and may still run, since no hook
+  // reports its end. Synchronize() reduces the gradient.
   bool unfollowed = false;
   bool in_flight = false;
-  // The gradient is a result, and has not changed since.
+  // The gradient is a reduced one and has not changed since.
   bool reduced = false;
-  // Submitted without a gradient; the result becomes the gradient if any rank
-  // has one.
+  // The parameter was submitted without a gradient. If any rank has a gradient,
+  // the result becomes the gradient.
   bool absent = false;
-  // On all ranks for ever.
+  // The gradient is sparse on all ranks from now on.
   bool sparse = false;
   // How many tensors may refer to the gradient's memory while it is reduced
-  // there: itself, and in its hook what autograd made it of and drops then.
+  // there: the gradient itself and, in its hook, the temporary tensors of
+  // autograd.
   size_t references = 1;
   std::unique_ptr<GradientHooks> hooks;
 };
 
-// One operation, submitted in every step: of one parameter, or of several with
-// a GradientPresence. One thread at a time.
+// One operation that is submitted in every step: of one parameter, or of
+// several with a GradientPresence. Use it in one thread at a time.
 class GradientGroup {
  public:
   struct Options {
@@ -65,23 +66,25 @@ class GradientGroup {
   explicit GradientGroup(Options options);
 
   const std::vector<size_t>& members() const { return options_.members; }
-  // Those that the operation reduces: all but the sparse ones.
+  // The members that the operation reduces: all except sparse ones.
   const std::vector<size_t>& submitted() const { return submitted_; }
   PersistentCall& operation() { return operation_; }
 
-  // Loads the operation with the gradients as they are; false: all are sparse.
-  // A gradient that `check` refuses, or that turns out to be sparse, becomes
-  // the operation's local error. `arena`: null, or where gradients are to lie.
-  // Errors: as PersistentCall::Load; may throw as LibTorch.
+  // Loads the operation with the present gradients. Returns false if all are
+  // sparse. A gradient that `check` rejects, or that is found to be sparse,
+  // becomes the operation's local error. `arena`: the memory for gradients, or
+  // null. Returns the errors of PersistentCall::Load; may throw exceptions of
+  // LibTorch.
   absl::StatusOr<bool> Load(std::vector<GradientParameter>& parameters,
                             GradientArena* arena, NonfiniteCheck& check,
                             uint32_t step);
-  // Gives parameters without a gradient those of other ranks. After success.
+  // Gives parameters without a gradient the results of other ranks. Call it
+  // after success.
   void TakeResults(std::vector<GradientParameter>& parameters);
 
-  // Whether the operation failed since some rank's gradient is sparse.
+  // Whether the operation failed because some rank's gradient is sparse.
   static bool RefusedAsSparse(const absl::Status& status);
-  // `status` of the operation, with the names of its tensors.
+  // Returns the operation's `status` with the names of its tensors added.
   absl::Status Explain(const absl::Status& status,
                        const std::vector<GradientParameter>& parameters) const;
 

@@ -27,8 +27,8 @@ class AfterAccumulation final : public torch::autograd::FunctionPostHook {
   GradientHooks::After after_;
 };
 
-// Autograd gives hooks to what requires a gradient only; they stay when it no
-// longer does.
+// Autograd accepts hooks only on tensors that require a gradient. It keeps them
+// when a tensor no longer does.
 class Thawed {
  public:
   explicit Thawed(const at::Tensor& parameter)
@@ -76,14 +76,13 @@ void GradientHooks::Follow() {
   const bool fits =
       present && accumulator_->input_metadata(0).is_same_shape(parameter_);
   if (fits || !CanWatch(parameter_)) return;
-  // It would refuse gradients of the shape that the parameter has now.
+  // The old node would reject gradients of the parameter's present shape.
   if (present) ForgetGradAccumulator(parameter_);
   const Thawed thawed(parameter_);
   Watch();
 }
 
-// A node that is replaced keeps its hook: graphs that were made before may
-// still use it.
+// A replaced node keeps its hook, since older graphs may still use the node.
 void GradientHooks::Watch() {
   accumulator_ = torch::autograd::impl::grad_accumulator(parameter_);
   after_hook_ =

@@ -18,7 +18,7 @@
 namespace hvdlite::internal {
 namespace {
 
-// Parameters of which a ParameterSample is made.
+// Number of parameters in a ParameterSample.
 constexpr size_t kNumSampled = 16;
 
 absl::Status SubmissionError(const std::exception& error,
@@ -88,7 +88,7 @@ absl::Status GradientReducer::MakeArena() {
   return absl::OkStatus();
 }
 
-// Parameters may have changed their types since.
+// Called again because parameters may have changed their types.
 void GradientReducer::InstallHooks() {
   const std::weak_ptr<GradientReducer> weak = weak_from_this();
   base::MutexLock lock(&mutex_);
@@ -147,7 +147,7 @@ void GradientReducer::AfterAccumulation(size_t index,
   base::MutexLock lock(&mutex_);
   GradientParameter& parameter = parameters_[index];
   if (!std::exchange(parameter.unfollowed, false)) CountPass(parameter);
-  // Synchronize() reduces it; its group does not wait for it.
+  // Synchronize() reduces a sparse gradient; its group does not wait for it.
   if (parameter.sparse) return;
   for (const size_t member : groups_[parameter.group]->members()) {
     if (!Complete(parameters_[member])) return;
@@ -222,8 +222,8 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
       operations.push_back(&groups_[index]->operation());
     }
   }
-  // Waiting for the last one first marks everything as awaited at once, so that
-  // the rest goes in as few batches as possible.
+  // Wait for the last one first: this marks all as awaited at once, so that the
+  // rest needs as few buckets as possible.
   std::vector<std::pair<size_t, absl::Status>> outcomes;
   outcomes.reserve(operations.size());
   for (size_t i = operations.size(); i-- > 0;) {
@@ -233,7 +233,7 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
     outcomes.emplace_back(in_flight[i], std::move(outcome));
   }
 
-  // Ranks submit in different orders, but are to report the same error.
+  // Ranks submit in different orders, but must report the same error.
   std::sort(outcomes.begin(), outcomes.end(),
             [](const auto& left, const auto& right) {
               return left.first < right.first;
@@ -282,9 +282,9 @@ absl::Status GradientReducer::Synchronize() {
                             "gradients became sparse while they were reduced"));
     }
   }
-  // Whatever has failed: other ranks may know nothing of it.
+  // Do this also after an error, since other ranks may not know of it.
   if (!absl::IsUnavailable(status)) KeepFirst(status, ReduceSparseGradients());
-  // Then all ranks are in one step.
+  // After success all ranks are in the same step.
   if (status.ok()) KeepFirst(status, CheckReplicas());
   InstallHooks();
 
@@ -299,7 +299,7 @@ absl::Status GradientReducer::Synchronize() {
   }
   absl::Status first = std::exchange(kept_error_, absl::OkStatus());
   KeepFirst(first, status);
-  // From the next reduction on.
+  // This takes effect in the next reduction.
   if (arena_ != nullptr && arena_->outgrown()) KeepFirst(first, MakeArena());
   BeginRound(/*reduced=*/first.ok());
   synchronized_ = first.ok();
@@ -352,7 +352,7 @@ void GradientReducer::FinishStep() {
 
 absl::Status GradientReducer::Abandon() {
   bool busy = false;
-  bool accumulated = false;  // some, but nothing that other ranks may know of
+  bool accumulated = false;  // some, possibly unknown to the other ranks
   {
     base::MutexLock lock(&mutex_);
     for (const GradientParameter& parameter : parameters_) {
@@ -365,19 +365,19 @@ absl::Status GradientReducer::Abandon() {
       options_.world->logger().Warning(absl::StrCat(
           "DistributedOptimizer '", options_.name_prefix, "': in step ",
           steps_.present(),
-          " parameters changed after backward(), but reduced gradients were "
-          "never consumed: is there inner().step() instead of step()? Each "
-          "rank then trains by itself."));
+          " parameters changed after backward(), but the reduced gradients "
+          "were never used. Possible cause: inner().step() instead of step(); "
+          "then each rank trains alone."));
     }
   }
   absl::Status status;
-  // Submits the rest, too: another rank may have it in flight.
+  // This also submits the rest, since another rank may have it in flight.
   if (busy) status = Synchronize();
   InstallHooks();
   base::MutexLock lock(&mutex_);
   kept_error_ = absl::OkStatus();
   BeginRound(/*reduced=*/false);
-  // Gradients whose reduction has failed are of no use on any rank.
+  // Gradients of a failed reduction are useless on all ranks.
   const bool drops = synchronized_ || (accumulated && !busy);
   synchronized_ = false;
   not_finite_.clear();

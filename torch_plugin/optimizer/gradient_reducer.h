@@ -28,127 +28,129 @@ namespace hvdlite::internal {
 
 struct GradientReducerOptions {
   std::shared_ptr<World> world;
-  // Of the operations' names: "<prefix>.allreduce.<parameter>".
+  // Prefix of the operations' names: "<prefix>.allreduce.<parameter>".
   std::string name_prefix;
   // op, compression, scales and process set.
   AllreduceOptions allreduce;
-  // What follows from these; the rest is filled in per operation.
+  // The request that follows from these. The other fields are set per
+  // operation.
   negotiation::Request request;
   // Backward passes that add to a gradient before it is reduced.
   int64_t passes_per_step = 1;
-  // Parameters that are reduced together.
+  // Groups of parameters that are reduced together.
   GroupedIndices groups;
   bool sparse_as_dense = false;
-  // Gradients lie in a GradientArena while they are reduced.
+  // Whether gradients lie in a GradientArena while they are reduced.
   bool gradient_as_fusion_view = false;
-  // Compared by the ReplicaCheck.
+  // The ReplicaCheck compares these, too.
   NamedParameters buffers;
 };
 
-// Hooks may run in any thread, everything else in one at a time. Hooks do not
-// throw but for an accumulation into a gradient that is complete; their other
-// errors are kept for Synchronize().
+// Hooks may run in any thread; use one thread at a time for everything else. A
+// hook throws only if backward() adds to a gradient that is already complete.
+// Other errors of hooks are kept for Synchronize().
 //
-// One operation reduces one group, as soon as all of its gradients are
-// complete. A group of several carries a GradientPresence along.
+// One operation reduces one group as soon as all of its gradients are complete.
+// A group of several gradients also sends a GradientPresence.
 //
-// Whether a gradient is sparse shows in the first backward pass, and maybe on
-// some ranks only. Who sees it first refuses the group's operation with a text
-// that all ranks know. In Synchronize() all ranks then agree on which
-// parameters are sparse from then on, repeat the group without them, and reduce
-// them at the end of each Synchronize().
+// A sparse gradient is found in the first backward pass, possibly only on some
+// ranks. The first rank that finds it fails the group's operation with a text
+// that all ranks recognise. In Synchronize() all ranks then agree which
+// parameters are sparse from now on and repeat the group without them. They
+// reduce the sparse ones at the end of each Synchronize().
 //
-// The StepCounter counts what was done with the gradients: one for
-// FinishStep(), which has used them, and two for an Abandon() that drops some,
-// so that a step which one rank skips and another takes does not look the same.
-// Abandon() without any does not count, and neither do backward passes and
-// Synchronize().
+// The StepCounter counts what was done with the gradients: 1 for FinishStep(),
+// which has used them, and 2 for an Abandon() that drops some. So a step that
+// one rank skips and another takes gives different counts. Abandon() without
+// gradients, backward passes and Synchronize() do not count.
 //
-// At the end of Synchronize(), when the ranks are known to be in one step, a
-// ReplicaCheck compares their parameters where it is due. Gradients are looked
-// at before they are reduced, and for Config::nonfinite_gradients "skip" again
-// as results, whose bits are the same on all ranks.
+// At the end of Synchronize() all ranks are known to be in the same step. Then
+// a ReplicaCheck compares their parameters if a check is due. Gradients are
+// checked for NaN before they are reduced. For Config::nonfinite_gradients
+// "skip" the results are checked again, since their bits are the same on all
+// ranks.
 class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
  public:
-  // Installs the hooks, which are removed when the reducer is destroyed. Throws
-  // c10::Error where the world is closed.
+  // Installs the hooks; the reducer's destructor removes them. Throws
+  // c10::Error if the world is closed.
   static std::shared_ptr<GradientReducer> Create(
       const NamedParameters& parameters, GradientReducerOptions options);
 
   GradientReducer(const NamedParameters& parameters,
                   GradientReducerOptions options);
 
-  // Submits what has not been submitted (gradients that are not defined count
-  // as absent) and waits for everything. Afterwards every gradient is reduced,
-  // or, after an error, nothing is in flight and every parameter is idle.
+  // Submits all gradients that were not submitted (undefined ones as absent)
+  // and waits for all operations. After success every gradient is reduced.
+  // After an error nothing is in flight and every parameter is idle.
   absl::Status Synchronize();
 
-  // Whether Synchronize() succeeded and no gradient can have been accumulated
-  // since.
+  // Whether Synchronize() succeeded and no gradient can have changed since.
   bool synchronized() const;
 
-  // A parameter whose result of Synchronize() is not finite, so that all ranks
-  // are to skip the step (Config::nonfinite_gradients); empty: none.
+  // Name of a parameter whose reduced gradient is not finite, so that all ranks
+  // skip the step (Config::nonfinite_gradients). Empty: none.
   std::string not_finite() const;
 
   // The number of the present step, for messages.
   uint32_t present_step();
 
-  // Whatever synchronized() says: gradients may change unnoticed from now on,
-  // or not at all on this rank alone.
+  // Makes synchronized() false: from now on gradients may change unnoticed, or
+  // may not change on this rank alone.
   void ForgetSynchronized();
 
-  // Everything is idle again; to be called when the gradients have been used.
-  // The step is over.
+  // Call it when the gradients have been used. Ends the step and makes
+  // everything idle.
   void FinishStep();
 
-  // If some gradient is complete, so that other ranks may wait for it:
-  // Synchronize(), whatever comes of it. Then everything is idle again, and the
-  // gradients are dropped. Returns what the ReplicaCheck found. Warns where
-  // the gradients seem to have been used without having been reduced.
+  // Calls Synchronize() if some gradient is complete, since other ranks may
+  // wait for it, and ignores its errors. Then drops the gradients and makes
+  // everything idle. Returns the result of the ReplicaCheck. Logs a warning if
+  // the gradients seem to have been used before they were reduced.
   absl::Status Abandon();
 
  private:
-  // The world's error where there is one, since it explains the others.
+  // Prefers an error of the world, since it explains the others.
   static void KeepFirst(absl::Status& kept, const absl::Status& status);
 
   void InstallHooks();
-  // For the sizes that the parameters have now; none where there is no memory.
-  // Errors, after which nothing has changed: as Coordinator::AllocateTensors.
+  // Makes an arena for the parameters' present sizes; none if there is too
+  // little memory. Returns the errors of Coordinator::AllocateTensors; then
+  // nothing has changed.
   absl::Status MakeArena() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `followed`: AfterAccumulation() comes when it is over.
+  // `followed`: AfterAccumulation() will be called at the end.
   void BeforeAccumulation(size_t index, bool followed);
-  // `accumulated` went into the gradient.
+  // `accumulated` was added to the gradient.
   void AfterAccumulation(size_t index, const at::Tensor& accumulated);
-  // Its gradient changes.
+  // Counts a pass that changes the parameter's gradient.
   void CountPass(GradientParameter& parameter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the parameter waits for no further backward pass.
+  // Whether the parameter's gradient needs no further backward pass.
   bool Complete(const GradientParameter& parameter) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Loads the group's operation; keeps its error. False: it is not to be
-  // submitted.
+  // Loads the group's operation and keeps its error. Returns false if it must
+  // not be submitted.
   bool TryLoad(GradientGroup& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool InFlight(const GradientGroup& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those of `groups` that are not in flight. Keeps its error.
+  // Submits those of `groups` that are not in flight. Keeps an error.
   void Submit(absl::Span<const size_t> groups, Submission submission)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Submits `groups` where they are not in flight, waits for them and takes
-  // their results. Returns those whose operation failed because some gradient
-  // is sparse; of other errors that of the first group goes to `status`, which
-  // is the same one on all ranks.
+  // Submits those of `groups` that are not in flight, waits for them and takes
+  // their results. Returns the groups that failed because some gradient is
+  // sparse. Of the other errors, `status` gets that of the first group, which
+  // is the same on all ranks.
   std::vector<size_t> Reduce(const std::vector<size_t>& groups,
                              absl::Status& status);
-  // All are collective and return their error.
+  // These are collective and return their error.
   absl::Status AgreeOnSparseParameters();
   absl::Status ReduceSparseGradients();
   absl::Status CheckReplicas();
 
   SparseReduction Sparse() const;
 
-  // Gradients are awaited anew; they are results, or no more used.
+  // Begins to wait for new gradients. `reduced`: the present gradients are
+  // results.
   void BeginRound(bool reduced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GradientReducerOptions options_;
@@ -164,7 +166,7 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   bool synchronized_ ABSL_GUARDED_BY(mutex_) = false;
   StepCounter steps_ ABSL_GUARDED_BY(mutex_);
   NonfiniteCheck finite_ ABSL_GUARDED_BY(mutex_);
-  // As the first backward pass of a round found the parameters.
+  // The parameters' values at the first backward pass of a round.
   ParameterSample sample_ ABSL_GUARDED_BY(mutex_);
   bool warned_of_early_change_ ABSL_GUARDED_BY(mutex_) = false;
   // See not_finite().

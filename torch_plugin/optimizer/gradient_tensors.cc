@@ -15,28 +15,28 @@
 namespace hvdlite::internal {
 namespace {
 
-// Whether the gradient's bytes are elements of the type that `other` has. It
-// keeps its type when that of its parameter changes; and what it is may be the
-// conjugate or the negative of what its bytes are.
+// Whether the gradient's bytes are elements of the type of `other`. A gradient
+// keeps its type when its parameter's type changes. And its value may be the
+// conjugate or the negative of its bytes.
 bool HasElementsAs(const at::Tensor& gradient, const at::Tensor& other) {
   return gradient.scalar_type() == other.scalar_type() && !gradient.is_conj() &&
          !gradient.is_neg();
 }
 
-// A cache line, and a vector of every processor.
+// Alignment for cache lines and for vectors.
 constexpr size_t kAlignment = 64;
 
-// From here on it pays to look at a gradient with several threads.
+// Larger gradients are checked with several threads.
 constexpr size_t kManyBytes = size_t{1} << 20;
 
-// Appends `bytes` to what ends at `end`; returns where they begin.
+// Appends `bytes` at `end` with alignment. Returns where they begin.
 size_t Append(size_t bytes, size_t& end) {
   const size_t begin = end;
   end = (begin + bytes + kAlignment - 1) / kAlignment * kAlignment;
   return begin;
 }
 
-// A tensor with a storage of its own, so that others who use its memory can be
+// Makes a tensor with its own storage, so that other users of its memory can be
 // counted.
 at::Tensor TensorAt(const collective::TensorMemory& memory, size_t begin,
                     at::IntArrayRef shape, at::IntArrayRef strides,
@@ -69,7 +69,7 @@ at::Tensor EmptyGradient(const at::Tensor& parameter) {
 bool IsFinite(const at::Tensor& gradient) {
   if (!gradient.defined()) return true;
   const at::Layout layout = gradient.layout();
-  // Called for each gradient: no more than the look itself.
+  // This is called for each gradient, so do nothing but the check.
   if (layout == at::kStrided && gradient.is_non_overlapping_and_dense()) {
     const size_t size = gradient.nbytes();
     if (size < kManyBytes) {
@@ -84,8 +84,8 @@ bool IsFinite(const at::Tensor& gradient) {
   if (!gradient.is_non_overlapping_and_dense()) {
     return at::isfinite(gradient).all().item<bool>();
   }
-  // A sum takes all of LibTorch's threads, and is finite but where it or an
-  // element is not.
+  // A sum uses all threads of LibTorch. It is not finite only if it overflows
+  // or an element is not finite.
   if (gradient.element_size() >= 4) {
     const at::Tensor sum = gradient.sum();
     if (collective::AllFinite(DataTypeOf(sum), BytesOf(sum))) return true;
@@ -123,7 +123,7 @@ OperationTensors PresentGradient(const at::Tensor& parameter,
 
 size_t ReferencesInHook(const at::Tensor& gradient,
                         const at::Tensor& accumulated) {
-  // A tensor that somebody else has, too, may be read when the hook is over.
+  // Others may still read a tensor after the hook if they refer to it.
   if (!gradient.defined() || !gradient.has_storage() ||
       !accumulated.defined() || !accumulated.has_storage() ||
       accumulated.use_count() != 1 || !accumulated.is_alias_of(gradient)) {
@@ -201,7 +201,7 @@ absl::StatusOr<std::unique_ptr<GradientArena>> GradientArena::Create(
   std::unique_ptr<GradientArena> arena(new GradientArena(groups.size()));
   arena->places_.resize(parameters.size());
   size_t end = 0;
-  // backward() goes through a model from its end.
+  // backward() goes through a model from its end to its start.
   for (size_t i = parameters.size(); i-- > 0;) {
     const at::Tensor& parameter = parameters[i].second;
     Place& place = arena->places_[i];
@@ -258,9 +258,9 @@ absl::StatusOr<std::unique_ptr<GradientArena>> GradientArena::CreateOrWarn(
   if (!absl::IsResourceExhausted(arena.status())) return arena;
   world.logger().Warning(absl::StrCat(
       "DistributedOptimizer '", optimizer,
-      "' goes without gradient_as_fusion_view on this rank, which is slower: ",
+      "' does not use gradient_as_fusion_view on this rank, which is slower: ",
       arena.status().message(),
-      "; free memory (shared memory, where the ranks of a node share theirs), "
+      "; free memory (shared memory if several ranks run on this node), "
       "or set gradient_as_fusion_view(false)"));
   return nullptr;
 }

@@ -26,13 +26,13 @@ std::string NonfiniteCheck::Refusal(const std::string& parameter,
     world_->logger().Warning(absl::StrCat(
         "DistributedOptimizer '", optimizer_, "': ", problem,
         ", computed by this rank",
-        steps_ > 1 ? absl::StrCat(", as it has in ", steps_ - 1,
-                                  " earlier steps, of which not all are told")
+        steps_ > 1 ? absl::StrCat("; this happened in ", steps_ - 1,
+                                  " earlier steps (not all are logged)")
                    : "",
         mode_ == "skip" ? "; all ranks skip the step"
-                        : "; it makes the parameters of all ranks so. "
-                          "HVDLITE_NONFINITE_GRADIENTS=skip leaves such steps "
-                          "out, =error makes them an error"));
+                        : "; the parameters of all ranks will get NaN or "
+                          "infinity, too. HVDLITE_NONFINITE_GRADIENTS=skip "
+                          "skips such steps, =error makes them an error"));
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// NonfiniteCheck: looks for NaN and infinity in gradients, as
-// Config::nonfinite_gradients asks.
+// NonfiniteCheck: checks gradients for NaN and infinity, as configured in
+// Config::nonfinite_gradients.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,14 +12,15 @@
 
 namespace hvdlite::internal {
 
-// One thread at a time.
+// Use it in one thread at a time.
 class NonfiniteCheck {
  public:
-  // Of the optimizer that messages name.
+  // `optimizer` is its name in messages.
   NonfiniteCheck(std::shared_ptr<World> world, std::string optimizer);
 
-  // Why this rank's gradient is not to be reduced: empty, but for "error".
-  // Warns of a gradient that is not finite, in few of many steps.
+  // Why this rank's gradient must not be reduced; always empty unless the mode
+  // is "error". Otherwise logs a warning about a gradient that is not finite,
+  // but not in each step.
   std::string Refusal(const std::string& parameter, const at::Tensor& gradient,
                       uint32_t step);
 
@@ -30,7 +31,8 @@ class NonfiniteCheck {
   const std::shared_ptr<World> world_;
   const std::string optimizer_;
   const std::string mode_;
-  // Steps in which this rank had a gradient that is not finite, and the last.
+  // Number of steps in which this rank had a gradient that is not finite, and
+  // the last such step.
   uint64_t steps_ = 0;
   uint32_t last_step_ = 0;
 };

@@ -12,7 +12,7 @@
 namespace hvdlite::internal {
 namespace {
 
-// Where the optimizer has each of its parameters: "parameter 1 of group 0
+// Finds where the optimizer has each of its parameters: "parameter 1 of group 0
 // (shape [3, 4])".
 std::map<const void*, std::string> PlacesIn(
     const torch::optim::Optimizer& optimizer) {
@@ -36,7 +36,7 @@ std::map<const void*, std::string> PlacesIn(
   return places;
 }
 
-// Integers and flags never have a gradient: there is nothing to reduce.
+// Integers and flags never have a gradient, so there is nothing to reduce.
 bool HasNoGradientEver(const at::Tensor& tensor) {
   return tensor.defined() && !tensor.is_floating_point() &&
          !tensor.is_complex();
@@ -113,7 +113,7 @@ NamedParameters ParametersOf(
     if (!names.contains(tensor)) {
       ThrowError(absl::StrCat(
           "DistributedOptimizer: ", place,
-          " of the wrapped optimizer is not in named_parameters, so that its "
+          " of the wrapped optimizer is not in named_parameters, so its "
           "gradient would not be reduced; pass named_parameters() of the model "
           "that the optimizer was constructed with"));
     }
@@ -129,9 +129,9 @@ GroupedIndices GroupParameters(const GradientGroups& groups,
   }
   const int64_t count = std::get<int64_t>(groups);
   if (count < 0) {
-    ThrowError(absl::StrCat(
-        "DistributedOptimizerOptions: groups is ", count,
-        ", but must be 0 (each gradient by itself) or a number of groups"));
+    ThrowError(
+        absl::StrCat("DistributedOptimizerOptions: groups is ", count,
+                     ", but must be 0 (no groups) or a number of groups"));
   }
   std::vector<int64_t> sizes_bytes;
   for (const auto& [name, tensor] : parameters) {

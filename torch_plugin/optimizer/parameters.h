@@ -1,5 +1,5 @@
-// The parameters of an optimizer under their names, and which of their
-// gradients are reduced together.
+// The named parameters of an optimizer, and the groups in which their gradients
+// are reduced.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,17 +17,18 @@ namespace hvdlite::internal {
 
 using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 
-// The optimizer's parameters under their names, in the order of
-// `named_parameters`, whose others are left out, as are integers and flags,
-// which have no gradient. Throws c10::Error unless each is there exactly once
-// and can be reduced.
+// Returns the optimizer's parameters with their names, in the order of
+// `named_parameters`. Leaves out other tensors of `named_parameters`, and
+// integers and flags, which have no gradient. Throws c10::Error unless each
+// parameter is there exactly once and can be reduced.
 NamedParameters ParametersOf(
     const torch::optim::Optimizer& optimizer,
     const torch::OrderedDict<std::string, at::Tensor>& named_parameters);
 
-// Indices of the parameters that are reduced together. Parameters in no group
-// are groups of their own. Throws c10::Error: a negative number of groups, an
-// empty group, a tensor that is no parameter or given twice.
+// Returns the indices of the parameters that are reduced together. A parameter
+// in no group gets a group of its own. Throws c10::Error for a negative number
+// of groups, an empty group, and a tensor that is no parameter or is given
+// twice.
 GroupedIndices GroupParameters(const GradientGroups& groups,
                                const NamedParameters& parameters);
 

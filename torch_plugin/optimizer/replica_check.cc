@@ -24,9 +24,9 @@ namespace {
 
 // Steps between the checks of a long training.
 constexpr uint32_t kPeriod = 100;
-// Each of them looks at one of as many parts of each tensor,
+// Each of these checks compares one of this many parts of each tensor.
 constexpr size_t kNumParts = 16;
-// unless that is small.
+// Tensors up to this size are always compared as a whole.
 constexpr size_t kWholeBytes = 4096;
 
 // Spreads every bit of `value` over all of them.
@@ -36,9 +36,9 @@ uint64_t Mix(uint64_t value) {
   return value ^ (value >> 32);
 }
 
-// Lanes that do not wait for each other. Each step of a lane can be undone, so
-// that tensors which differ in one word never have one hash; the rotation
-// carries differences of the highest bits, as of signs, down again.
+// Several independent lanes. Each step of a lane can be undone, so tensors that
+// differ in one word never have the same hash. The rotation moves differences
+// in the highest bits, such as signs, to lower bits.
 uint64_t HashOf(absl::Span<const std::byte> bytes) {
   constexpr size_t kLanes = 8;
   constexpr size_t kBlock = kLanes * sizeof(uint64_t);
@@ -74,8 +74,8 @@ uint64_t HashOf(const at::Tensor& tensor, ReplicaCheck::Part part) {
   return HashOf(bytes.subspan(begin, end - begin));
 }
 
-// As above, but all NaNs have the same bits: which NaN a sum of several is may
-// depend on the rank.
+// The same, but all NaNs count as equal. If a sum has several NaNs, the one
+// that results may depend on the rank.
 uint64_t HashOfNumbers(const at::Tensor& tensor, ReplicaCheck::Part part) {
   if (!tensor.defined() ||
       (!tensor.is_floating_point() && !tensor.is_complex())) {
@@ -91,7 +91,7 @@ uint64_t HashOfNumbers(const at::Tensor& tensor, ReplicaCheck::Part part) {
                 part);
 }
 
-// The first step after `step` that is checked.
+// Returns the first step after `step` that is checked.
 uint32_t NextCheck(const std::string& mode, uint32_t step) {
   if (mode == "every") return step + 1;
   for (const uint32_t begin : {2, 11}) {
@@ -101,7 +101,7 @@ uint32_t NextCheck(const std::string& mode, uint32_t step) {
   return (step - 1) / kPeriod * kPeriod + kPeriod + 1;
 }
 
-// "rank 1 has another 'fc.weight' than ranks 0, 2-3"
+// "rank 1 has a different 'fc.weight' than ranks 0, 2-3"
 std::string SidesText(const std::string& tensor,
                       const std::map<uint64_t, std::vector<int>>& sides) {
   const std::vector<int>* most = nullptr;
@@ -116,7 +116,7 @@ std::string SidesText(const std::string& tensor,
     if (&ranks != most) others.insert(others.end(), ranks.begin(), ranks.end());
   }
   return absl::StrCat(negotiation::FormatRanks(others),
-                      others.size() == 1 ? " has" : " have", " another '",
+                      others.size() == 1 ? " has" : " have", " a different '",
                       tensor, "' than ", negotiation::FormatRanks(*most));
 }
 
@@ -151,7 +151,7 @@ absl::Status ReplicaCheck::Run(uint32_t step, int64_t joins,
   for (const auto& [name, tensor] : tensors_) {
     all = Mix(all ^ HashOf(tensor, part));
   }
-  // The largest hash and, by its complement, the smallest.
+  // Exchange the largest hash and, by its complement, the smallest.
   const at::Tensor exchanged = at::empty({3}, at::kLong);
   auto* const numbers = exchanged.data_ptr<int64_t>();
   numbers[0] = static_cast<int64_t>(all);
@@ -220,8 +220,7 @@ absl::Status ReplicaCheck::CompareEachTensor(Part part, uint32_t step) {
   return absl::DataLossError(absl::StrCat(
       "DistributedOptimizer '", options_.name_prefix,
       "': the ranks' replicas of the model differ before the update of step ",
-      step,
-      equal_ == 0 ? "" : absl::StrCat(", and did not before step ", equal_),
+      step, equal_ == 0 ? "" : absl::StrCat(", but not before step ", equal_),
       ": ", SidesText(tensors_[first].first, first_sides), " (first of ",
       differing, " that differ of ", tensors_.size(), "). ",
       Cause(step, first >= num_parameters_),
@@ -231,29 +230,29 @@ absl::Status ReplicaCheck::CompareEachTensor(Part part, uint32_t step) {
 std::string ReplicaCheck::Cause(uint32_t step, bool is_buffer) const {
   if (changed_early_) {
     return "Parameters changed between backward() and the end of the "
-           "reduction: is there inner().step() instead of step()?";
+           "reduction. Possible cause: inner().step() instead of step().";
   }
   if (is_buffer) {
-    return "Every rank computes this buffer from its own data: use "
-           "SyncBatchNorm, broadcast_parameters(), which brings buffers along, "
+    return "Every rank computes this buffer from its own data. Use "
+           "SyncBatchNorm, or broadcast the buffer by broadcast_parameters(), "
            "or leave it out of check_buffers.";
   }
   if (equal_ == 0) {
     return joins_ == first_joins_
-               ? "Is there no broadcast_parameters() before the first step, or "
-                 "were parameters changed after it?"
-               : "Ranks that have joined missed the others' last steps: "
-                 "broadcast_parameters(*model, join()) after it.";
+               ? "Possible causes: no broadcast_parameters() before the first "
+                 "step, or parameters that were changed after it."
+               : "Ranks that have joined missed the last steps of the others: "
+                 "call broadcast_parameters(*model, join()).";
   }
   if (step == 2) {
-    return "The first step differed: has a rank another learning rate, other "
-           "options or another state of the optimizer "
-           "(broadcast_optimizer_state()), or did it change gradients between "
-           "synchronize() and step()?";
+    return "The first step had different results. Possible causes: another "
+           "learning rate, other options or another state of the optimizer on "
+           "some rank (call broadcast_optimizer_state()), or gradients that "
+           "were changed between synchronize() and step().";
   }
-  return "Is there inner().step() instead of step(), a rank that skipped a "
-         "step, a learning rate that differs by rank, or something that "
-         "changes parameters or reduced gradients on some ranks only?";
+  return "Possible causes: inner().step() instead of step(), a skipped step or "
+         "another learning rate on some rank, or code that changes parameters "
+         "or reduced gradients on some ranks only.";
 }
 
 void ParameterSample::Add(const at::Tensor& parameter) {

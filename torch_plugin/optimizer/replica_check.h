@@ -1,5 +1,5 @@
-// ReplicaCheck: compares the parameters of the ranks that train together, now
-// and then. ParameterSample: tells whether parameters have changed.
+// ReplicaCheck: compares the parameters of the ranks from time to time.
+// ParameterSample: detects whether parameters have changed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,41 +18,43 @@
 namespace hvdlite::internal {
 
 struct ReplicaCheckOptions {
-  // Of the operations' names: "<prefix>.replicas".
+  // Prefix of the operations' names: "<prefix>.replicas".
   std::string name_prefix;
   ProcessSet process_set;
   // Compared like parameters.
   NamedParameters buffers;
 };
 
-// Compares a hash of the bits: reductions give the same bits on all ranks, and
-// so does what follows from them. Config::check says when, by the number of the
-// step, which the ranks have agreed on before they come here. One thread at a
-// time.
+// Compares a hash of the bits. Reductions give the same bits on all ranks, so
+// the parameters must have the same bits, too. Config::check determines in
+// which steps a check runs. The ranks agree on the number of the step before
+// they call Run(). Use it in one thread at a time.
 class ReplicaCheck {
  public:
-  // What is looked at of each tensor; all of it: part 0 of 1.
+  // The part of each tensor that is compared. Part 0 of 1 is the whole tensor.
   struct Part {
     size_t index = 0;
     size_t count = 1;
   };
 
-  // `world` outlives it.
+  // `world` must outlive this object.
   ReplicaCheck(const World& world, NamedParameters parameters,
                ReplicaCheckOptions options);
 
-  // Before the update of `step`, the first after `joins` joins being 1.
-  // Collective, and blocks, where a check is due. `changed_early`: parameters
-  // have changed on this rank between backward() and the end of the reduction.
-  // DataLoss, with the same text on all ranks: they differ; then the next
-  // call compares them again. Where they have never been the same (since a
+  // Call it before the update of `step`; the first step after `joins` joins is
+  // 1. If a check is due, it is collective and blocks. `changed_early`:
+  // parameters have changed on this rank between backward() and the end of the
+  // reduction. Returns DataLoss with the same text on all ranks if parameters
+  // differ; the next call compares them again. If they were never equal (since
+  // a join) this may be intended, so it is only a warning, except with "every".
   // join) that is a warning only, but for "every": it may be meant.
   absl::Status Run(uint32_t step, int64_t joins, bool changed_early);
 
  private:
-  // Says which tensors differ, where, and why. OK: it is but the NaNs.
+  // Returns which tensors differ, on which ranks, and the likely cause. OK:
+  // they differ only in NaNs.
   absl::Status CompareEachTensor(Part part, uint32_t step);
-  // What is likely to have gone wrong.
+  // The likely cause of a difference.
   std::string Cause(uint32_t step, bool is_buffer) const;
 
   const base::Logger& logger_;
@@ -60,21 +62,21 @@ class ReplicaCheck {
   const ReplicaCheckOptions options_;
   const size_t num_parameters_;
   NamedParameters tensors_;    // parameters, then buffers
-  const int64_t first_joins_;  // before this
+  const int64_t first_joins_;  // value of joins() at construction
   int64_t joins_;
-  uint32_t next_ = 1;   // step that is checked next
-  uint32_t equal_ = 0;  // step before which all ranks were last the same
-  bool changed_early_ = false;  // on any rank
+  uint32_t next_ = 1;   // the next step to check
+  uint32_t equal_ = 0;  // the last step before which all ranks were equal
+  bool changed_early_ = false;  // true on any rank
 };
 
-// Some bits of some parameters. Tells that they have changed if enough
-// parameters have, at next to no cost.
+// Some bits of some parameters. Detects changes of the parameters if enough of
+// them have changed, at almost no cost.
 class ParameterSample {
  public:
   bool empty() const { return samples_.empty(); }
   void Clear() { samples_.clear(); }
   void Add(const at::Tensor& parameter);
-  // Since they were added.
+  // Whether a parameter has changed since it was added.
   bool Changed() const;
 
  private:

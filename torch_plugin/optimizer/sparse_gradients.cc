@@ -9,7 +9,7 @@
 namespace hvdlite::internal {
 namespace {
 
-// Every rank gets the largest of each number.
+// Gives every rank the maximum of each number.
 absl::Status ReduceToLargest(const SparseReduction& reduction,
                              const std::string& name, at::Tensor& numbers) {
   return StatusOfOperation([&] {
@@ -38,8 +38,9 @@ absl::Status ReduceSparse(const SparseReduction& reduction, bool refuses,
                           uint32_t& step) {
   const size_t count = gradients.size();
   if (count == 0) return absl::OkStatus();
-  // Per parameter whether some rank has its gradient; the largest step and, by
-  // its negative, the smallest; and one more than the last rank that refuses.
+  // For each parameter: whether some rank has its gradient. Then the largest
+  // step, the smallest one (by its negative), and the last refusing rank plus
+  // 1.
   at::Tensor present = at::zeros({static_cast<int64_t>(count) + 3}, at::kInt);
   auto* const numbers = present.data_ptr<int32_t>();
   for (size_t i = 0; i < count; ++i) numbers[i] = gradients[i].present;
@@ -55,15 +56,16 @@ absl::Status ReduceSparse(const SparseReduction& reduction, bool refuses,
     return absl::InvalidArgumentError(absl::StrCat(
         "the ranks are in different steps with '", name, "', from step ",
         first_step, " to ", last_step,
-        ": call step() or zero_grad() alike on all ranks. To go on, call "
-        "zero_grad() on all ranks and repeat the step; first "
-        "broadcast_parameters() where only some ranks took the last one."));
+        ": make the same calls of step() and zero_grad() on all ranks. To "
+        "continue, call zero_grad() on all ranks and repeat the step. First "
+        "call broadcast_parameters() if only some ranks took the last one."));
   }
   if (const int32_t refusing = numbers[count + 2]; refusing != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", name, "' cannot be done on rank ", refusing - 1,
-        ", maybe among others: a sparse gradient has NaN or infinity in step ",
-        last_step));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' cannot be done on rank ", refusing - 1,
+                     " (and maybe on others): a sparse gradient has NaN or "
+                     "infinity in step ",
+                     last_step));
   }
   AllreduceOptions options = reduction.allreduce;
   return StatusOfOperation([&] {

@@ -1,4 +1,4 @@
-// The sparse gradients of an optimizer: which they are, and their reduction.
+// Sparse gradients of an optimizer: finds them and reduces them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,31 +15,31 @@ namespace hvdlite::internal {
 
 struct SparseGradient {
   std::string parameter;
-  // Of this rank, as SparseRows() or NoSparseRows(); then the result, which is
-  // undefined where no rank has any.
+  // This rank's rows, from SparseRows() or NoSparseRows(). After the reduction
+  // the result, which is undefined if no rank has a gradient.
   at::Tensor rows;
   bool present = false;  // on this rank
 };
 
-// What the reduction of sparse gradients has in common with that of dense ones.
+// Options that the reductions of sparse and of dense gradients share.
 struct SparseReduction {
   AllreduceOptions allreduce;
   std::string name_prefix;
   int rank = 0;
 };
 
-// Collective. Which of an optimizer's gradients are sparse on some rank, by
-// those that are on this one.
+// Collective. Returns which of the optimizer's gradients are sparse on any
+// rank. `sparse_here`: those that are sparse on this rank.
 absl::StatusOr<std::vector<bool>> AgreeOnSparse(
     const SparseReduction& reduction, const std::vector<bool>& sparse_here);
 
-// Collective, if there are any. Reduces `gradients`, of the same parameters on
-// all ranks, in step `step`. InvalidArgument on all ranks where one of them
-// `refuses` its gradients, or where they are in different steps; then `step` is
-// the one to go on with. Operations of the public API are made here, one after
-// the other. After any error `gradients` are as they were, or unspecified; the
-// caller keeps those of its parameters, so that a repeated sum counts none
-// twice.
+// Reduces `gradients`, which belong to the same parameters on all ranks, in
+// step `step`. Collective if there are any. Calls operations of the public API
+// one after the other. Returns InvalidArgument on all ranks if one of them
+// `refuses` its gradients, or if they are in different steps; `step` is then
+// the step with which all continue. After an error `gradients` are unchanged or
+// unspecified. The caller keeps the gradients of its parameters, so that a
+// repeated sum counts none twice.
 absl::Status ReduceSparse(const SparseReduction& reduction, bool refuses,
                           std::vector<SparseGradient>& gradients,
                           uint32_t& step);

@@ -9,10 +9,11 @@
 
 namespace hvdlite::internal {
 
-// Operations carry the number, so that gradients of different steps never meet:
-// where the ranks differ about it, their operations fail on all of them, which
-// all continue with one and the same number. It begins again after a join,
-// since ranks that have joined took fewer steps. One thread at a time.
+// Operations carry the number, so that gradients of different steps are never
+// reduced together. If the ranks' numbers differ, the operations fail on all
+// ranks, and all continue with the same number. The count begins again after a
+// join, since ranks that have joined took fewer steps. Use it in one thread at
+// a time.
 class StepCounter {
  public:
   explicit StepCounter(std::shared_ptr<World> world)
@@ -25,11 +26,11 @@ class StepCounter {
     }
     return step_;
   }
-  // With which the present count began.
+  // The number of joins when the present count began.
   int64_t joins() const { return joins_; }
 
   void Advance(uint32_t steps) { step_ = present() + steps; }
-  // After the ranks were in different steps.
+  // Call it after the ranks were in different steps.
   void ContinueWith(uint32_t step) {
     joins_ = world_->joins();
     step_ = step;

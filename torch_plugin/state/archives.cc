@@ -29,7 +29,7 @@ using torch::optim::OptimizerParamState;
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
-// What shape each tensor has, by its name.
+// The shape of each tensor, by the tensor's name.
 using Shapes = std::map<std::string, std::string>;
 
 void AddShapes(const torch::nn::Module& model, const std::string& prefix,
@@ -42,7 +42,7 @@ void AddShapes(const torch::nn::Module& model, const std::string& prefix,
   add(model.named_parameters(/*recurse=*/false));
   add(model.named_buffers(/*recurse=*/false));
   for (const auto& child : model.named_children()) {
-    // LibTorch writes no others.
+    // LibTorch does not write other modules.
     if (!child.value()->is_serializable()) continue;
     AddShapes(*child.value(), absl::StrCat(prefix, child.key(), "."), shapes);
   }
@@ -65,8 +65,8 @@ std::string ListKey(const std::string& name) {
   return absl::StrCat(name, "_tensors");
 }
 
-// Throws, naming the first difference, unless the archive has the tensors that
-// the model has.
+// Throws with the first difference unless the archive has the same tensors as
+// the model.
 void Check(const Shapes& saved, const Shapes& own) {
   for (const auto& [name, shape] : own) {
     const auto found = saved.find(name);
@@ -81,17 +81,17 @@ void Check(const Shapes& saved, const Shapes& own) {
   for (const auto& [name, shape] : saved) {
     if (own.count(name) != 0) continue;
     ThrowError(absl::StrCat("it has a tensor '", name, "' (", shape,
-                            "), which this model has not"));
+                            "), which this model does not have"));
   }
 }
 
 // One of LibTorch's optimizers.
 struct Kind {
   const std::type_info& type;
-  const char* option;  // that tells it from others, but Adam from AdamW
+  const char* option;  // identifies the kind, except Adam or AdamW
   std::unique_ptr<OptimizerParamState> (*make_state)();
-  // State belongs to the first parameter and is of all of them, flattened;
-  // else each tensor of it has its parameter's shape.
+  // Whether the state belongs to the first parameter and covers all of them,
+  // flattened. Otherwise each tensor of it has its parameter's shape.
   bool is_flat = false;
 };
 
@@ -112,7 +112,7 @@ const std::vector<Kind>& Kinds() {
   return *kinds;
 }
 
-// Null if `optimizer` is none of LibTorch's.
+// Returns null if `optimizer` is not one of LibTorch's.
 const Kind* FindKind(const Optimizer& optimizer) {
   for (const Kind& kind : Kinds()) {
     if (kind.type == typeid(optimizer)) return &kind;
@@ -128,7 +128,8 @@ std::string KindKey(const std::string& name) {
   return absl::StrCat(name, "_kind");
 }
 
-// How many states an optimizer had that is none of LibTorch's.
+// Key of the number of states that an optimizer had, for optimizers that are
+// not LibTorch's.
 std::string StatesKey(const std::string& name) {
   return absl::StrCat(name, "_states");
 }
@@ -146,8 +147,9 @@ bool Has(InputArchive& archive, const std::string& key) {
 struct SavedOptimizer {
   InputArchive& archive;
   std::string name;
-  InputArchive optimizer;  // what its save() has written
-  // Of LibTorch's format. None: of another one, or of before LibTorch 1.5.
+  InputArchive optimizer;  // written by its save()
+  // In LibTorch's format. None: another format, or one from before LibTorch
+  // 1.5.
   std::optional<InputArchive> groups;
 
   bool FindOptions(size_t group, InputArchive& options) {
@@ -181,9 +183,9 @@ void CheckKind(SavedOptimizer& saved, const Optimizer& optimizer,
     other = written.toStringRef();
     if (other == KindOf(optimizer)) return;
   } else if (kind != nullptr && saved.FindOptions(0, options)) {
-    // Of before kinds were written.
+    // The archive is from before kinds were written.
     if (Has(options, kind->option)) return;
-    other = "optimizer of another kind";
+    other = "an optimizer of another kind";
     for (const Kind& one : Kinds()) {
       if (!Has(options, one.option)) continue;
       other = NameOf(one.type);
@@ -208,7 +210,7 @@ void CheckSize(const char* what, size_t saved, size_t own) {
                           ", but this one has ", own));
 }
 
-// Throws unless `state` can be that of `place` among `parameters`.
+// Throws unless `state` can belong to parameter `place` of `parameters`.
 void CheckState(InputArchive& state, const Kind& kind, size_t group,
                 const std::vector<at::Tensor>& parameters, size_t place) {
   int64_t elements = 0;
@@ -231,7 +233,7 @@ void CheckState(InputArchive& state, const Kind& kind, size_t group,
   }
 }
 
-// LibTorch 1.13 has strings, later ones pointers.
+// LibTorch 1.13 uses strings as keys, later versions use pointers.
 template <typename Key>
 Key KeyOf(const at::Tensor& parameter) {
   if constexpr (std::is_same_v<Key, std::string>) {
@@ -243,8 +245,8 @@ Key KeyOf(const at::Tensor& parameter) {
   }
 }
 
-// As LibTorch's load(), which is different in each version: 1.13 leaves the
-// options out, and later ones do not find the state in archives of 1.13.
+// Replaces LibTorch's load(), which differs by version: 1.13 ignores the
+// options, and later versions do not find the state in archives of 1.13.
 void ReadStates(SavedOptimizer& saved, const Kind& kind, Optimizer& optimizer) {
   using States = std::decay_t<decltype(optimizer.state())>;
   InputArchive states;
@@ -289,9 +291,9 @@ void SetOptions(
   }
 }
 
-// While it lives, LBFGS has no `al`, which each iteration computes anew, and
-// which has undefined tensors up to the size of the history: LibTorch cannot
-// write a list with these.
+// While an object exists, LBFGS has no `al`, which each iteration computes
+// again. LibTorch cannot write this list, since it has undefined tensors up to
+// the size of the history.
 class WithoutScratch {
  public:
   explicit WithoutScratch(const Optimizer& optimizer) {
@@ -350,7 +352,8 @@ void ReadModel(InputArchive& archive, const std::string& name,
       saved[item.key().toStringRef()] = item.value().toStringRef();
     }
   } else {
-    // Of before the list was written: all that the model's save() writes.
+    // The archive is from before the list was written: compare with all that
+    // the model's save() writes.
     AddShapes(nested, "", saved);
     OutputArchive writing;
     model.save(writing);
@@ -374,7 +377,7 @@ void WriteOptimizer(OutputArchive& archive, const std::string& name,
     const WithoutScratch without(optimizer);
     WritePart(archive, name, optimizer);
   }
-  if (FindKind(optimizer) != nullptr) return;  // it has written its options
+  if (FindKind(optimizer) != nullptr) return;  // save() wrote the options
   archive.write(StatesKey(name),
                 static_cast<int64_t>(optimizer.state().size()));
   for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
@@ -382,7 +385,7 @@ void WriteOptimizer(OutputArchive& archive, const std::string& name,
     try {
       optimizer.param_groups()[i].options().serialize(options);
     } catch (const c10::Error&) {
-      return;  // not implemented: it is up to its save()
+      return;  // not implemented, so its save() has to write them
     }
     archive.write(GroupKey(name, i), options);
   }
@@ -401,8 +404,8 @@ void ReadOptimizer(InputArchive& archive, const std::string& name,
     c10::IValue states;
     if (archive.try_read(StatesKey(name), states) && states.toInt() > 0) {
       ThrowError(absl::StrCat("save() of ", KindOf(optimizer),
-                              " has written nothing of its state; it needs a "
-                              "save() and a load() to be in a checkpoint"));
+                              " has not written its state; implement save() "
+                              "and load() to use it in a checkpoint"));
     }
   } else {
     auto own = CopyOptions(optimizer);
@@ -440,7 +443,7 @@ void Rollback::Keep() {
 Rollback::~Rollback() {
   const torch::NoGradGuard no_grad;
   for (auto& [tensor, memory] : tensors_) tensor.set_(memory);
-  // The last first: one may have been taken twice.
+  // Go backwards, since one may have been taken twice.
   std::for_each(optimizers_.rbegin(), optimizers_.rend(), [](Before& before) {
     std::swap(before.optimizer->state(), before.states);
     SetOptions(std::move(before.options), *before.optimizer);

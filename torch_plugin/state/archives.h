@@ -1,5 +1,4 @@
-// What commits, checkpoints and broadcasts have in common: states as archives
-// of LibTorch's.
+// Shared by commits, checkpoints and broadcasts: states in LibTorch's archives.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,25 +20,26 @@
 
 namespace hvdlite::internal {
 
-// A warning, with the rank if there is a world.
+// Logs a warning, with the rank if there is a world.
 void Warn(const std::string& text);
 
 // The text of any exception, without LibTorch's backtrace.
 std::string TextOf(const std::exception& error);
 
-// The archive that `write` fills, which may have `expected_bytes`. `what`
-// completes "cannot write ...". ResourceExhausted where memory does not
-// suffice; throws what `write` throws, a c10::Error with `what` before it.
+// Returns the archive that `write` fills, which may have `expected_bytes`
+// bytes. `what` completes "cannot write ...". Returns ResourceExhausted if
+// there is too little memory. Throws what `write` throws; a c10::Error gets
+// `what` in front.
 absl::StatusOr<std::string> Serialise(const std::string& what,
                                       const CheckpointWrite& write,
                                       size_t expected_bytes = 0);
 
-// The newest whole generation of a checkpoint; warns where that is the one
-// before. Throws as load_checkpoint() does.
+// The newest undamaged generation of a checkpoint. Logs a warning if that is
+// the previous one. Throws as load_checkpoint() does.
 struct WholeCheckpoint {
   std::string file;
   std::string bytes;
-  torch::serialize::InputArchive archive;  // of these
+  torch::serialize::InputArchive archive;  // reads from `bytes`
 };
 WholeCheckpoint ReadWholeCheckpoint(const std::string& path);
 
@@ -59,38 +59,38 @@ void ReadPart(torch::serialize::InputArchive& archive, const std::string& name,
   part.load(nested);
 }
 
-// "torch::optim::SGD".
+// For example "torch::optim::SGD".
 std::string KindOf(const torch::optim::Optimizer& optimizer);
 
-// "Float [2, 3]".
+// For example "Float [2, 3]".
 std::string ShapeOf(const at::Tensor& tensor);
 
-// A model's parameters and buffers under `name`, and beside them a list of what
-// these are. ReadModel() replaces them. Throws, naming the first tensor that is
-// missing, superfluous, or of another shape or dtype, with nothing changed.
-// Archives without the list are compared as they are.
+// Write and read a model's parameters and buffers under `name`, with a list of
+// their shapes. ReadModel() replaces them. It throws with the name of the first
+// tensor that is missing, superfluous, or of another shape or dtype, and
+// changes nothing then. In archives without the list the tensors themselves are
+// compared.
 void WriteModel(torch::serialize::OutputArchive& archive,
                 const std::string& name, const torch::nn::Module& model);
 void ReadModel(torch::serialize::InputArchive& archive, const std::string& name,
                torch::nn::Module& model);
 
-// Kind, state (such as momentum) and options (such as the learning rate).
-// Without what LibTorch cannot write and the optimizer computes anew.
+// Writes kind, state (such as momentum) and options (such as the learning
+// rate). Omits state that LibTorch cannot write and the optimizer recomputes.
 void WriteOptimizer(torch::serialize::OutputArchive& archive,
                     const std::string& name,
                     const torch::optim::Optimizer& optimizer);
-// Replaces the state, and the options if `with_options`. Throws, with nothing
-// changed, unless it is of an optimizer of the same kind with parameters of the
-// same shapes, as far as the archive tells: those before WriteOptimizer() wrote
-// the kind do not tell Adam from AdamW. Of an optimizer that is not LibTorch's,
-// its save() and load() are called; its options are read if they have a
-// serialize().
+// Replaces the state, and the options if `with_options`. Throws, and changes
+// nothing, unless the archive has an optimizer of the same kind with parameters
+// of the same shapes. Archives from before WriteOptimizer() wrote the kind do
+// not distinguish Adam from AdamW. For an optimizer that is not LibTorch's,
+// calls its save() and load(); its options are read if they have a serialize().
 void ReadOptimizer(torch::serialize::InputArchive& archive,
                    const std::string& name, bool with_options,
                    torch::optim::Optimizer& optimizer);
 
-// Gives models and optimizers back what they had when it took them, when it
-// ends, unless Keep() was called.
+// The destructor gives models and optimizers back their old state, unless
+// Keep() was called.
 class Rollback {
  public:
   Rollback() = default;
@@ -98,10 +98,10 @@ class Rollback {
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;
 
-  // While tensors get other memory, not other values in the same memory, as
-  // LibTorch's load() does.
+  // Use it if tensors get other memory, as by LibTorch's load(), not other
+  // values in the same memory.
   void Take(torch::nn::Module& model);
-  // Leaves it without state.
+  // Leaves the optimizer without state.
   void Take(torch::optim::Optimizer& optimizer);
   void Keep();
 
@@ -114,7 +114,7 @@ class Rollback {
     std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options;
   };
 
-  std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // and their memory
+  std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // with their memory
   std::vector<Before> optimizers_;
 };
 

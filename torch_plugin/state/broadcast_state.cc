@@ -30,7 +30,7 @@
 namespace hvdlite {
 namespace {
 
-// Operation's name and tensor, in an order that is the same on all ranks.
+// Names of operations with their tensors, in the same order on all ranks.
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 void Append(NamedTensors& tensors, const std::string& prefix,
@@ -42,15 +42,15 @@ void Append(NamedTensors& tensors, const std::string& prefix,
   }
 }
 
-// The names in `lines`, whose first line is their number.
+// Returns the names in `lines`. The first line is their number.
 std::set<std::string> NamesIn(const std::string& lines) {
   const std::vector<std::string> parts =
       absl::StrSplit(lines, '\n', absl::SkipEmpty());
   return {parts.begin() + 1, parts.end()};
 }
 
-// Throws the same on every rank unless all have tensors of the same names.
-// Ranks that have joined have none, and are not asked.
+// Throws the same error on every rank unless all have tensors with the same
+// names. Ranks that have joined have no tensors and do not count.
 void CheckThatNamesAgree(const NamedTensors& tensors,
                          const ProcessSet& process_set) {
   constexpr char kCall[] = "broadcast_parameters";
@@ -62,7 +62,7 @@ void CheckThatNamesAgree(const NamedTensors& tensors,
   for (const auto& [name, tensor] : tensors) {
     absl::StrAppend(&lines, "\n", name);
   }
-  // Names are long, and nearly always the same.
+  // Compare hashes first: names are long and nearly always the same.
   const std::vector<std::string> fingerprints = gather(
       "number and hash of names",
       absl::StrCat(tensors.size(), " ", std::hash<std::string>()(lines)));
@@ -71,7 +71,7 @@ void CheckThatNamesAgree(const NamedTensors& tensors,
     return;
   }
   const std::vector<std::string> all = gather("names", lines);
-  size_t first = all.size();  // that has not joined
+  size_t first = all.size();  // the first rank that has not joined
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty()) continue;
     if (first == all.size()) first = i;
@@ -97,8 +97,8 @@ void CheckThatNamesAgree(const NamedTensors& tensors,
   }
 }
 
-// What is broadcast for `tensor`: itself, or a copy if its elements lie on one
-// another, as expand() makes them.
+// Returns the tensor to broadcast for `tensor`: the same one, or a copy if its
+// elements share memory, as those of expand() do.
 at::Tensor Sent(const at::Tensor& tensor) {
   if (!internal::TensorError(tensor).empty()) return tensor;
   return internal::OverlapInMemory(tensor)
@@ -106,8 +106,8 @@ at::Tensor Sent(const at::Tensor& tensor) {
              : tensor;
 }
 
-// Submits all, whatever becomes of each, then waits for all, so that they
-// travel together. Nothing is in flight when it throws.
+// Submits all broadcasts, also after an error, and then waits for all, so that
+// they are fused. Nothing is in flight when it throws.
 void BroadcastAll(const NamedTensors& tensors, int root_rank,
                   const ProcessSet& process_set) {
   CheckThatNamesAgree(tensors, process_set);
@@ -130,7 +130,7 @@ void BroadcastAll(const NamedTensors& tensors, int root_rank,
       if (first_error == nullptr) first_error = std::current_exception();
     }
   }
-  // The last one first: it marks the others as awaited, too.
+  // Wait for the last one first: this marks the others as awaited, too.
   std::exception_ptr first_failure;
   for (size_t i = broadcasts.size(); i-- > 0;) {
     const auto& [name, tensor, sent, work] = broadcasts[i];
@@ -150,8 +150,8 @@ void BroadcastAll(const NamedTensors& tensors, int root_rank,
   if (first_error != nullptr) std::rethrow_exception(first_error);
 }
 
-// What two optimizers have in common that can exchange their state: type and
-// parameters' shapes. "torch::optim::SGD with parameter groups ([2, 3], [3])
+// Describes type and parameter shapes, which two optimizers need in common to
+// exchange their state: "torch::optim::SGD with parameter groups ([2, 3], [3])
 // ([4])".
 std::string Describe(const torch::optim::Optimizer& optimizer) {
   std::string result =
@@ -167,7 +167,7 @@ std::string Describe(const torch::optim::Optimizer& optimizer) {
   return result;
 }
 
-// Optimizers as bytes, in LibTorch's archives. Throws what LibTorch does.
+// Serialises optimizers with LibTorch's archives. Throws what LibTorch throws.
 constexpr char kBroadcastKey[] = "optimizer";
 
 std::string Serialized(torch::optim::Optimizer& optimizer) {
@@ -187,8 +187,8 @@ void Load(const std::string& archive_bytes,
 
 constexpr char kWhat[] = "broadcast_optimizer_state";
 
-// Throws the same on every rank if on some `problems` (one per rank, in the
-// order of `ranks`) is not empty.
+// Throws the same error on every rank if any of the `problems` (one per rank,
+// in the order of `ranks`) is not empty.
 void ThrowFirst(const std::vector<std::string>& problems,
                 const std::vector<int>& ranks) {
   for (size_t i = 0; i < problems.size(); ++i) {
@@ -208,7 +208,7 @@ std::string ProblemOf(const std::string& what, Call&& call) {
   }
 }
 
-// Throws the same on every rank unless all ranks' descriptions are equal.
+// Throws the same error on every rank unless all ranks' descriptions are equal.
 void CheckThatAllAgree(const std::string& description,
                        const ProcessSet& process_set) {
   const std::vector<std::string> all =

@@ -1,4 +1,4 @@
-// What the library was built with.
+// build_info(): what the library was built with and runs on.
 #include <hvdlite/world.h>
 #include <mpi.h>
 #include <torch/version.h>

@@ -44,7 +44,7 @@ absl::StatusOr<std::string> Serialise(const std::string& what,
                                       size_t expected_bytes) {
   std::string bytes;
   bool fits = true;
-  // LibTorch ends the process if this fails or throws.
+  // This must not fail or throw: LibTorch would end the process.
   const auto append = [&](const void* data, size_t size) {
     try {
       if (fits) bytes.append(static_cast<const char*>(data), size);
@@ -66,14 +66,14 @@ absl::StatusOr<std::string> Serialise(const std::string& what,
     ThrowError(absl::StrCat("cannot write ", what, ": ", TextOf(error)));
   }
   if (fits) return bytes;
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "cannot write ", what,
-      ": there is not enough memory for a copy of what it is to hold"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot write ", what,
+                   ": there is not enough memory for a copy of its content"));
 }
 
 namespace {
 
-// An error names the file.
+// An error contains the file's name.
 absl::StatusOr<WholeCheckpoint> Open(const std::string& file) {
   try {
     absl::StatusOr<std::string> bytes = base::ReadCheckpointFile(file);
@@ -98,10 +98,10 @@ WholeCheckpoint ReadWholeCheckpoint(const std::string& path) {
       Open(base::PreviousGeneration(path));
   if (absl::IsNotFound(previous.status())) ThrowError(why);
   if (!previous.ok()) {
-    ThrowError(absl::StrCat(
-        why, "; nor can the one before be: ", previous.status().message()));
+    ThrowError(absl::StrCat(why, "; the previous one cannot be read, either: ",
+                            previous.status().message()));
   }
-  Warn(absl::StrCat(why, "; taking the one before, '", previous->file, "'"));
+  Warn(absl::StrCat(why, "; using the previous one, '", previous->file, "'"));
   return *std::move(previous);
 }
 
@@ -109,7 +109,7 @@ WholeCheckpoint ReadWholeCheckpoint(const std::string& path) {
 
 namespace {
 
-// What an archive of a training has.
+// Keys in the archive of a training.
 constexpr char kProgress[] = "progress";
 constexpr char kModel[] = "model";
 constexpr char kOptimizerKey[] = "optimizer";
@@ -140,7 +140,7 @@ void save_checkpoint(const std::string& given, const CheckpointWrite& write,
 
 void load_checkpoint(const std::string& path, const CheckpointRead& read) {
   internal::WholeCheckpoint checkpoint = internal::ReadWholeCheckpoint(path);
-  checkpoint.bytes = {};  // the memory
+  checkpoint.bytes = {};  // frees the memory
   try {
     read(checkpoint.archive);
   } catch (const std::exception& error) {
@@ -204,9 +204,9 @@ CheckpointWriter::CheckpointWriter(const std::string& path,
                                    const CheckpointOptions& options)
     : path_(base::AbsolutePath(path)), options_(options) {}
 
-// A save that a thread does.
+// A save that runs in a thread.
 struct CheckpointWriter::Saving {
-  std::future<bool> done;  // whether it succeeds; its destructor waits
+  std::future<bool> done;  // whether it succeeded; its destructor waits
   base::ForkMark mark;
 };
 
@@ -228,13 +228,13 @@ void CheckpointWriter::Save(const CheckpointWrite& write, bool throws) {
     bytes = absl::InternalError(error.what_without_backtrace());
   }
   if (bytes.ok()) last_bytes_ = bytes->size();
-  // Where no thread can be had, wait() does it.
+  // If no thread can be started, wait() does the work.
   std::future<bool> done = std::async(
       std::launch::async | std::launch::deferred,
       [path = path_, keep_previous = options_.keep_previous(), warns,
        given = std::move(bytes)]() mutable {
         bool written = false;
-        // The destructor waits for this, too.
+        // The destructor waits for this, too, so it must not throw.
         base::ContainExceptions([&] {
           const absl::StatusOr<std::string> bytes = std::move(given);
           const absl::Status status =
@@ -245,8 +245,8 @@ void CheckpointWriter::Save(const CheckpointWrite& write, bool throws) {
           if (!written && warns) {
             internal::Warn(
                 absl::StrCat(status.message(),
-                             "; going on, and not telling of it again until a "
-                             "checkpoint could be written"));
+                             "; continuing; further failures are not logged "
+                             "until a checkpoint is written"));
           }
         });
         return written;
@@ -266,8 +266,9 @@ bool CheckpointWriter::wait() {
   if (saving_->mark.forked()) {
     internal::ThrowError(absl::StrCat(
         "CheckpointWriter: this process was forked while ", Named(path_),
-        " was being saved, and cannot wait for that: use the CheckpointWriter "
-        "in the process that made it, and make another here"));
+        " was being saved, and cannot wait for the save: use the "
+        "CheckpointWriter in the process that made it, and make another one "
+        "here"));
   }
   const std::shared_ptr<Saving> saving = std::exchange(saving_, nullptr);
   saved_ = saving->done.get();

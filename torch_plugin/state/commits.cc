@@ -77,13 +77,13 @@ void Commits::FindNewer() {
       ReadFile(options_.path());
     } catch (const std::exception& error) {
       if (last_ == nullptr) throw;
-      Warn(absl::StrCat(internal::TextOf(error), "; taking ", origin_));
+      Warn(absl::StrCat(internal::TextOf(error), "; using ", origin_));
     }
   }
   if (stored_status.ok()) return;
-  // Rather than begin anew: it may be there the next time.
+  // Do not start from scratch: the store may answer the next time.
   if (last_ == nullptr) throw StoreFailure(stored_status.message());
-  Warn(absl::StrCat(stored_status.message(), "; taking ", origin_));
+  Warn(absl::StrCat(stored_status.message(), "; using ", origin_));
 }
 
 void Commits::ReadFile(const std::string& path) {

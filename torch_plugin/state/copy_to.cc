@@ -17,7 +17,7 @@ void CopyTo(const at::Tensor& tensor, const at::Tensor& values) {
     tensor.detach().copy_(values);
     return;
   }
-  int64_t length = 1;  // of the memory, in elements
+  int64_t length = 1;  // length of the memory in elements
   for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
     length += (tensor.size(dim) - 1) * tensor.stride(dim);
   }
@@ -25,14 +25,14 @@ void CopyTo(const at::Tensor& tensor, const at::Tensor& values) {
                                 .as_strided(tensor.sizes(), tensor.strides())
                                 .reshape({-1});
   const at::Tensor flat = values.reshape({-1}).contiguous();
-  // Of elements in one place any is taken.
+  // If several elements share a place, any one of them is written.
   at::Tensor memory = at::zeros({length}, values.options());
   memory.index_copy_(0, places, flat);
   const at::Tensor taken = memory.index_select(0, places);
   if (std::memcmp(taken.data_ptr(), flat.data_ptr(), flat.nbytes()) != 0) {
     ThrowError(
-        "the tensor's elements overlap in memory, and those that share it are "
-        "to become different values");
+        "the tensor's elements overlap in memory, but elements that share "
+        "memory would get different values");
   }
   memory = tensor.detach().as_strided({length}, {1});
   memory.index_copy_(0, places, flat);

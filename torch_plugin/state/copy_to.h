@@ -1,13 +1,13 @@
-// CopyTo: copies into tensors whose elements may share memory.
+// CopyTo: copies values to a tensor whose elements may share memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace hvdlite::internal {
 
-// Gives `tensor`, whose elements may lie on one another as expand() makes them,
-// those of `values`, which is of the same shape and dtype. Throws c10::Error,
-// with nothing changed, where elements that share memory would have to differ.
+// Copies `values`, of the same shape and dtype, to `tensor`, whose elements may
+// share memory as those of expand() do. Throws c10::Error, and changes nothing,
+// if elements that share memory would get different values.
 void CopyTo(const at::Tensor& tensor, const at::Tensor& values);
 
 }  // namespace hvdlite::internal

@@ -37,25 +37,25 @@ constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 volatile std::sig_atomic_t last_signal = 0;
 struct sigaction actions_before[std::size(kStopSignals)];
 
-// What an archive has beside the parts and a commit's number.
-constexpr char kNewest[] = "newest";  // number that is known
+// Keys in an archive besides the parts and the commit's number.
+constexpr char kNewest[] = "newest";  // largest known number
 constexpr char kRanks[] = "ranks";
 
 }  // namespace
 
 class State::Impl {
  public:
-  // A thread writes to the path.
+  // The path becomes absolute, since a thread writes to it later.
   explicit Impl(StateOptions options)
       : options_(options.path(base::AbsolutePath(options.path()))),
         commits_(options_) {}
 
-  // Keeps it; rank 0 also brings it where it is to go.
+  // Keeps the commit in memory. Rank 0 also sends it to store and file.
   void Commit(Save save) {
     if (Keep() && rank() == 0) commits_.Send(save);
   }
 
-  // False: there is not enough memory.
+  // Returns false if there is not enough memory.
   bool Keep() {
     absl::StatusOr<std::string> bytes = internal::Serialise(
         absl::StrCat("a commit of ", options_.name()),
@@ -65,8 +65,9 @@ class State::Impl {
     if (!bytes.ok()) {
       if (has_memory_) {
         Warn(absl::StrCat(bytes.status().message(),
-                          "; going on with the commit before, and not telling "
-                          "of it again until there is enough"));
+                          "; continuing with the previous commit; further "
+                          "failures are not logged until there is enough "
+                          "memory"));
       }
       has_memory_ = false;
       return false;
@@ -76,21 +77,21 @@ class State::Impl {
     return true;
   }
 
-  // For the next commit.
+  // Collects buffers for the next commit.
   void GatherBuffers() {
     buffers_ = RankBuffers::Gather(
         parts_.models, absl::StrCat("elastic.", options_.name(), ".buffers"),
         internal::CurrentWorld()->can_be_replaced());
   }
 
-  // On rank 0: parts become what the last commit has. Throws, naming it, with
-  // nothing changed, if it is of something else.
+  // On rank 0: restores the parts from the last commit. Throws with its origin,
+  // and changes nothing, if it belongs to another training.
   void Load() {
     const auto& last = commits_.last();
     if (last == nullptr) {
       ThrowError(
-          "elastic::State: there is nothing to restore: no commit has been "
-          "made, and none is in the launcher's store or a file");
+          "elastic::State: there is no commit to restore: none was made, and "
+          "none is in the launcher's store or in a file");
     }
     try {
       torch::serialize::InputArchive archive;
@@ -103,11 +104,12 @@ class State::Impl {
     restored_commit_ = last->number;
   }
 
-  // After the world was replaced: all ranks go back to the newest commit that
-  // one of them, the store or the file has.
+  // Called after the world was replaced: all ranks go back to the newest commit
+  // that one of them, the store or the file has.
   void GoBack() {
     question_.reset();
-    stop_signal_ = 0;  // not all may have heard of it; they ask again
+    // Some ranks may not know the signal; the next exchange finds it again.
+    stop_signal_ = 0;
     if (rank() == 0) commits_.FindNewer();
     for (DistributedOptimizer* optimizer : distributed_) optimizer->Rejoin();
     const auto agree = [](int64_t value, ReduceOp op, const char* name) {
@@ -171,7 +173,7 @@ class State::Impl {
             .name(absl::StrCat("elastic.", options_.name(), ".stop_signal")));
   }
 
-  // On rank 0: whether the last commit is in the file, or need not be.
+  // On rank 0: whether the last commit is in the file or need not be there.
   bool Flush() {
     if (question_) (void)std::exchange(question_, {})->wait();
     return rank() != 0 || commits_.Flush();
@@ -181,7 +183,7 @@ class State::Impl {
   const StateOptions options_;
   Commits commits_;
   StateParts parts_;
-  std::vector<DistributedOptimizer*> distributed_;  // of these
+  std::vector<DistributedOptimizer*> distributed_;  // some of the optimizers
   int stop_signal_ = 0;
   int restored_ranks_ = 0;
   uint64_t restored_commit_ = 0;
@@ -203,7 +205,7 @@ class State::Impl {
   }
 
   void Read(torch::serialize::InputArchive& archive) {
-    // Read first: an error changes nothing.
+    // Read these first, so that an error changes nothing.
     RankBuffers buffers = RankBuffers::Read(archive);
     c10::IValue ranks;
     const bool has_ranks = archive.try_read(kRanks, ranks) && ranks.isInt();
@@ -212,20 +214,23 @@ class State::Impl {
       restored_buffers_ = std::move(buffers);
       return;
     }
-    if (!options_.read_other()) ThrowError("it is not of an elastic::State");
+    if (!options_.read_other()) {
+      ThrowError("it was not written by elastic::State");
+    }
     restored_ranks_ = 0;
     options_.read_other()(archive);
   }
 
   bool has_memory_ = true;
   RankBuffers buffers_;           // for the next commit
-  RankBuffers restored_buffers_;  // until all ranks have theirs
-  std::optional<Work> question_;  // under way
+  RankBuffers restored_buffers_;  // kept until all ranks have theirs
+  std::optional<Work> question_;  // exchange in flight
 };
 
 namespace {
 
-// What rank 0 has thrown in `action`, on all ranks; empty if nothing.
+// Runs `action` on rank 0. Returns the text of its exception on all ranks, or
+// "".
 std::string ProblemOfRankZero(const std::function<void()>& action) {
   std::string problem;
   if (rank() == 0) {
@@ -233,7 +238,7 @@ std::string ProblemOfRankZero(const std::function<void()>& action) {
       action();
     } catch (const std::exception& error) {
       problem = internal::TextOf(error);
-      if (problem.empty()) problem = "an exception without a text";
+      if (problem.empty()) problem = "an exception without a message";
     }
   }
   return broadcast_object(problem, /*root_rank=*/0);
@@ -244,8 +249,8 @@ void OnRankZero(const std::function<void()>& action) {
   if (!problem.empty()) ThrowError(problem);
 }
 
-// Writes all that is told to it, whatever HVDLITE_LOG_LEVEL says: nothing else
-// tells why the program goes on or ends.
+// A logger that ignores HVDLITE_LOG_LEVEL, since no other output explains why
+// the program continues or ends.
 base::Logger OwnLog() {
   const auto world = internal::CurrentWorldOrNull();
   return {base::Severity::kInfo,
@@ -335,13 +340,13 @@ void State::restore_from(const std::string& file) {
 void State::sync(int root_rank) { impl_->Sync(root_rank); }
 
 void State::flush() {
-  // The question under way is every rank's.
+  // All ranks take part in the exchange that is in flight.
   bool saved = impl_->Flush();
   saved = broadcast_object(saved ? "yes" : "", 0) == "yes";
   if (saved) return;
   ThrowError(absl::StrCat("the last commit could not be written to '",
                           impl_->options_.path(),
-                          "' on rank 0, of which a warning said why"));
+                          "' on rank 0; see its warning for the reason"));
 }
 
 int State::restored_ranks() const { return impl_->restored_ranks_; }
@@ -354,7 +359,7 @@ StopSignals::StopSignals() {
     struct sigaction action = {};
     action.sa_handler = [](int signal) { last_signal = signal; };
     action.sa_flags = SA_RESTART;
-    // Whoever asks twice does not want to wait.
+    // A second signal must end the process without waiting.
     if (kStopSignals[i] != SIGUSR1) action.sa_flags |= SA_RESETHAND;
     sigaction(kStopSignals[i], &action, &actions_before[i]);
   }
@@ -389,7 +394,7 @@ std::optional<int> State::Begin(bool in_place) {
     sync();
   }
   if (restored_commit() > 0) {
-    TellOnce(absl::StrCat("going on from commit ", restored_commit(),
+    TellOnce(absl::StrCat("continuing from commit ", restored_commit(),
                           ", made by ", restored_ranks(),
                           restored_ranks() == 1 ? " rank" : " ranks"));
   }
@@ -429,7 +434,7 @@ int run(State& state, const std::function<void()>& train) {
     }
     if (!state.should_stop()) return 0;
     TellOnce(absl::StrCat("stopped by ", strsignal(state.stop_signal()),
-                          "; starting the program again goes on from the last "
+                          "; start the program again to continue from the last "
                           "commit"));
     return stopped_exit_code(state.stop_signal());
   } catch (const std::exception& error) {

@@ -33,11 +33,12 @@ std::vector<at::Tensor> BuffersOf(const Models& models) {
   return all;
 }
 
-// Where not all ranks have the same values; in order. Collective.
+// Returns the indices of buffers that differ between ranks, in order.
+// Collective.
 std::vector<int64_t> PlacesThatDiffer(const std::vector<at::Tensor>& buffers,
                                       const std::string& name) {
   const auto count = static_cast<int64_t>(buffers.size());
-  // The maximum of the complements is that of the minimum.
+  // The maximum of the complements gives the minimum.
   at::Tensor hashes = at::empty({2, count}, at::kLong);
   auto* const numbers = hashes.data_ptr<int64_t>();
   for (int64_t i = 0; i < count; ++i) {
@@ -131,7 +132,7 @@ void RankBuffers::Restore(const Models& models) const {
     }
     if (!values.defined() || values.nbytes() > left) {
       internal::ThrowError(
-          "the buffers of the ranks are those of another model");
+          "the saved buffers of the ranks belong to another model");
     }
     std::memcpy(values.data_ptr(), next, values.nbytes());
     next += values.nbytes();

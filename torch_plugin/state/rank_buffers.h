@@ -1,4 +1,4 @@
-// RankBuffers: the buffers of models of which each rank has its own values, such
+// RankBuffers: the buffers of models that have other values on each rank, such
 // as batch normalisation's running statistics.
 #pragma once
 
@@ -15,26 +15,27 @@ namespace hvdlite::elastic {
 
 class RankBuffers {
  public:
-  // None.
+  // Has no buffers.
   RankBuffers() = default;
 
-  // All ranks' values of those buffers that are not the same everywhere; on
-  // rank 0, or on every one if `everywhere`. Costs no communication if there are
-  // no buffers, and a small one if all are the same. `name` is of its
-  // operations. Collective.
+  // Collects the values of all ranks for those buffers that differ between
+  // ranks; on rank 0, or on every rank if `everywhere`. Without buffers there
+  // is no communication; if all are equal there is little. `name` is the prefix
+  // of its operations' names. Collective.
   static RankBuffers Gather(const std::vector<torch::nn::Module*>& models,
                             const std::string& name, bool everywhere);
 
-  // In an archive; reading gives none where there is nothing of the kind.
+  // Write to and read from an archive. Read() returns no buffers if the archive
+  // has none.
   void Write(torch::serialize::OutputArchive& archive) const;
   static RankBuffers Read(torch::serialize::InputArchive& archive);
 
-  // Gives the models, which are those they were gathered from, this rank's
-  // values. Nothing if they are of another number of ranks.
+  // Copies this rank's values to the models, which must be those that they were
+  // gathered from. Does nothing if the number of ranks is another one.
   void Restore(const std::vector<torch::nn::Module*>& models) const;
 
  private:
-  std::vector<int64_t> places_;  // among all buffers
+  std::vector<int64_t> places_;  // indices among all buffers
   at::Tensor bytes_;             // [ranks, bytes]
 };
 

@@ -36,16 +36,17 @@ absl::Status Check(const RunReport& report) {
   if (!is_name) {
     return absl::InvalidArgumentError(
         absl::StrCat("run report: items '", report.items,
-                     "' must be of letters, digits and '_', as images"));
+                     "' must consist of letters, digits and '_', for example "
+                     "images"));
   }
   if (!IsSpeed(report.items_per_second) ||
       !absl::c_all_of(report.intervals, IsSpeed)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "run report: ", report.items, "_per_second must be above 0, and is ",
+        "run report: ", report.items, "_per_second must be above 0, but is ",
         report.items_per_second,
         report.intervals.empty()
             ? ""
-            : absl::StrCat("; by intervals ",
+            : absl::StrCat("; in intervals: ",
                            absl::StrJoin(report.intervals, ", "))));
   }
   if (report.threads_per_rank < 0) {
@@ -55,10 +56,10 @@ absl::Status Check(const RunReport& report) {
   return absl::OkStatus();
 }
 
-// With as many digits as give the same number back.
+// Uses enough digits to give the same number back.
 std::string Number(double value) { return absl::StrFormat("%.17g", value); }
 
-// Where it ran, as the reports of trainers tell it.
+// Describes the machine as the reports of the trainers do.
 std::string Machine() {
   std::string json = "{\"host\": ";
   timeline::AppendJsonString(base::HostName(), &json);

@@ -14,7 +14,7 @@ namespace {
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Fisher and Yates.
+// Uses the shuffle of Fisher and Yates.
 std::vector<size_t> Shuffled(int64_t size, uint64_t seed, int64_t epoch) {
   std::vector<size_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), size_t{0});
@@ -51,9 +51,9 @@ void DistributedSampler::set_epoch(int64_t epoch) {
 
 void DistributedSampler::resume(int64_t epoch, int64_t position) {
   if (epoch < 0 || position < 0 || position > dataset_size_) {
-    internal::ThrowError(absl::StrCat("DistributedSampler: there is no epoch ",
-                                      epoch, " with ", position, " of ",
-                                      dataset_size_, " samples done"));
+    internal::ThrowError(absl::StrCat(
+        "DistributedSampler: cannot continue epoch ", epoch, " after ",
+        position, " samples; the data set has ", dataset_size_));
   }
   epoch_ = epoch;
   position_ = position;
@@ -72,8 +72,9 @@ std::optional<std::vector<size_t>> DistributedSampler::next() {
 std::optional<std::vector<size_t>> DistributedSampler::next(int rank,
                                                             int size) {
   if (size < 1 || rank < 0 || rank >= size) {
-    internal::ThrowError(absl::StrCat("DistributedSampler: there is no rank ",
-                                      rank, " of ", size));
+    internal::ThrowError(absl::StrCat("DistributedSampler: rank ", rank,
+                                      " does not exist among ", size,
+                                      " ranks"));
   }
   taken_ = 0;
   const int64_t remaining = dataset_size_ - position_;
@@ -85,7 +86,7 @@ std::optional<std::vector<size_t>> DistributedSampler::next(int rank,
   const int64_t batch =
       batch_of_ == BatchOf::AllRanks ? batch_size_ : batch_size_ * size;
   taken_ = DivideUp(remaining, DivideUp(remaining, batch));
-  // The first ranks have one more where the parts differ.
+  // If the shares differ, the first ranks get one more sample.
   const int64_t part = taken_ / size;
   const int64_t rest = taken_ % size;
   const int64_t first = position_ + rank * part + std::min<int64_t>(rank, rest);

@@ -34,12 +34,12 @@ namespace {
 using internal::ShapeOf;
 using internal::ThrowError;
 
-constexpr char kParts[] = "parts";  // what each part is, to compare
+constexpr char kParts[] = "parts";  // descriptions of the parts, to compare
 constexpr char kValues[] = "values";
 constexpr char kSamplers[] = "samplers";
 
-// Of the i-th model or optimizer; those of save_checkpoint() where it is the
-// only one.
+// Key of the i-th model or optimizer. The first one has the same key as in
+// save_checkpoint().
 std::string Key(const char* part, size_t i) {
   return i == 0 ? part : absl::StrCat(part, i);
 }
@@ -50,7 +50,7 @@ std::vector<std::string> ToStrings(const c10::IValue& list) {
   return strings;
 }
 
-// Throws, naming the first difference, unless they are the same.
+// Throws with the first difference unless both lists are equal.
 void Check(const std::vector<std::string>& ours,
            const std::vector<std::string>& theirs) {
   const auto [own, other] =
@@ -159,8 +159,8 @@ void StateParts::ReadRest(torch::serialize::InputArchive& archive) const {
   const auto numbers = positions.toIntVector();
   torch::serialize::InputArchive nested;
   archive.read(kValues, nested);
-  // Copies: a tensor is written over where it is. None of what cannot be in an
-  // archive, such as a tensor that is still undefined.
+  // Make copies, since a tensor is overwritten in place. Values that cannot be
+  // in an archive, such as an undefined tensor, have no copy.
   std::vector<std::optional<c10::IValue>> before;
   for (size_t i = 0; i < values.size(); ++i) {
     try {

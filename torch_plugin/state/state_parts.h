@@ -1,4 +1,4 @@
-// StateParts: what an elastic::State consists of, in an archive.
+// StateParts: the parts of an elastic::State, in an archive.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -26,21 +26,21 @@ struct StateParts {
   std::vector<DistributedSampler*> samplers;
   std::vector<Value> values;
 
-  // All of it, as that of a training called `name`.
+  // Writes all parts, as those of a training called `name`.
   void Write(torch::serialize::OutputArchive& archive,
              const std::string& name) const;
-  // Takes what Write() wrote; the optimizers' options only if `with_options`.
-  // False: the archive has nothing of the kind. Throws, naming the first part
-  // that differs, with nothing changed, where it is of something else.
+  // Reads what Write() wrote; the optimizers' options only if `with_options`.
+  // Returns false if the archive was not made by Write(). Throws with the first
+  // part that differs, and changes nothing, if it belongs to another training.
   bool Read(torch::serialize::InputArchive& archive, const std::string& name,
             bool with_options) const;
 
-  // Samplers and values alone.
+  // The same for samplers and values only.
   void WriteRest(torch::serialize::OutputArchive& archive) const;
   void ReadRest(torch::serialize::InputArchive& archive) const;
 
  private:
-  // A line for each part that must be the same in a commit.
+  // Returns a line for each part that must be the same in a commit.
   std::vector<std::string> Describe(const std::string& name) const;
 };
 

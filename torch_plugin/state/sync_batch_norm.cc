@@ -1,6 +1,6 @@
-// SyncBatchNorm, by way of mean and variance per channel over the batches of
-// several ranks, and batch normalisation with these, with its gradient where
-// they depend on the inputs of all ranks.
+// SyncBatchNorm: the mean and variance per channel over the mini-batches of
+// several ranks, batch normalisation with these, and its gradient, which takes
+// into account that they depend on the inputs of all ranks.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -32,13 +32,13 @@ namespace hvdlite {
 namespace internal {
 namespace {
 
-// The type in which statistics of such inputs are computed.
+// The type in which the statistics of inputs of type `input` are computed.
 at::ScalarType StatisticsType(at::ScalarType input) {
   return input == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// `values` [C], one per channel, in the shape that goes with `input`
-// [N, C, ...].
+// Returns `values` [C], one per channel, in a shape that broadcasts with
+// `input` [N, C, ...].
 at::Tensor PerChannel(const at::Tensor& values, const at::Tensor& input) {
   std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = values.numel();
@@ -49,10 +49,10 @@ struct BatchStatistics {
   at::Tensor mean;  // [C], float64
   // Sum of the squared differences from the mean; [C], float64.
   at::Tensor squares;
-  int64_t count = 0;  // of values per channel
+  int64_t count = 0;  // number of values per channel
 
-  at::Tensor Variance() const;          // biased; 0 where there is no value
-  at::Tensor UnbiasedVariance() const;  // at least two values
+  at::Tensor Variance() const;          // biased; 0 if there is no value
+  at::Tensor UnbiasedVariance() const;  // needs at least two values
 };
 
 at::Tensor BatchStatistics::Variance() const {
@@ -63,7 +63,7 @@ at::Tensor BatchStatistics::UnbiasedVariance() const {
   return squares / static_cast<double>(count - 1);
 }
 
-// Of this rank's `input` [N, C, ...] alone.
+// Computes the statistics of this rank's `input` [N, C, ...].
 BatchStatistics LocalStatistics(const at::Tensor& input) {
   const at::NoGradGuard no_grad;
   const int64_t channels = input.size(1);
@@ -82,10 +82,11 @@ BatchStatistics LocalStatistics(const at::Tensor& input) {
   return result;
 }
 
-// Of the batches of all ranks of the process set; collective, named `name`.
-// Throws c10::Error, on every rank, if `refusal` (why this rank's `input`
-// cannot be used) is not empty on one, if there is a single value per channel,
-// or if a gradient is wanted with respect to some ranks' inputs only.
+// Computes the statistics of the mini-batches of all ranks of the process set.
+// Collective, under the name `name`. Throws c10::Error on every rank if
+// `local_error` is not empty on one (why its `input` cannot be used), if there
+// is only one value per channel, or if only some ranks' inputs require a
+// gradient.
 //
 // The variances of parts are combined as in Chan, Golub and LeVeque, "Updating
 // formulae and a pairwise algorithm for computing sample variances", 1979.
@@ -143,13 +144,13 @@ OptionalTensor Optional(const at::Tensor& tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : torch::nullopt;
 }
 
-// Undefined stays undefined.
+// An undefined tensor stays undefined.
 at::Tensor To(at::ScalarType type, const at::Tensor& tensor) {
   return tensor.defined() ? tensor.to(type) : tensor;
 }
 
-// (input - mean) / sqrt(variance + eps) * weight + bias per channel, of
-// `input`'s dtype; weight and bias may be undefined. The statistics are
+// Returns (input - mean) / sqrt(variance + eps) * weight + bias per channel, in
+// the dtype of `input`. Weight and bias may be undefined. The statistics are
 // constants for autograd.
 at::Tensor Normalize(const at::Tensor& input, const at::Tensor& mean,
                      const at::Tensor& variance, const at::Tensor& weight,
@@ -161,12 +162,12 @@ at::Tensor Normalize(const at::Tensor& input, const at::Tensor& mean,
       .to(input.scalar_type());
 }
 
-// What backward needs besides tensors.
+// Data for backward besides tensors.
 struct Settings {
   double eps = 0;
-  int64_t count = 0;            // of values per channel, over all ranks
-  bool input_gradient = false;  // whether it is wanted
-  AllreduceOptions allreduce;   // of backward's sums
+  int64_t count = 0;            // values per channel over all ranks
+  bool input_gradient = false;  // whether it is needed
+  AllreduceOptions allreduce;   // options for backward's sums
 };
 
 class Normalization : public torch::autograd::Function<Normalization> {
@@ -233,7 +234,7 @@ class Normalization : public torch::autograd::Function<Normalization> {
   }
 
  private:
-  // dweight and dbias.
+  // Returns dweight and dbias.
   static std::tuple<at::Tensor, at::Tensor> LocalSums(
       const at::Tensor& input, const at::Tensor& gradient,
       const at::Tensor& mean, const at::Tensor& variance, double eps) {
@@ -242,7 +243,7 @@ class Normalization : public torch::autograd::Function<Normalization> {
     }
     at::Tensor weight_gradient;
     at::Tensor bias_gradient;
-    // With constant statistics, as in evaluation, these two are the same.
+    // Both are the same with constant statistics, as in evaluation.
     std::tie(std::ignore, weight_gradient, bias_gradient) =
         at::native_batch_norm_backward(gradient, input, {}, mean, variance, {},
                                        {}, /*train=*/false, eps,
@@ -251,9 +252,9 @@ class Normalization : public torch::autograd::Function<Normalization> {
   }
 };
 
-// As Normalize(), with the statistics of the inputs of all ranks of the process
-// set. If `input` requires a gradient, which it does on all ranks or on none,
-// backward is collective, named "<name>.backward".
+// Like Normalize(), with the statistics of the inputs of all ranks of the
+// process set. `input` requires a gradient on all ranks or on none. If it does,
+// backward is collective, under the name "<name>.backward".
 at::Tensor NormalizeSynchronized(const at::Tensor& input,
                                  const at::Tensor& weight,
                                  const at::Tensor& bias,
@@ -276,7 +277,7 @@ at::Tensor NormalizeSynchronized(const at::Tensor& input,
 
 namespace {
 
-// Why `input` is not [N, C, ...] of a supported dtype; empty: it is.
+// Why `input` is not [N, C, ...] of a supported dtype. Empty: it is.
 std::string InputError(const at::Tensor& input, int64_t num_features) {
   if (!input.defined()) return "the input is undefined";
   const at::ScalarType type = input.scalar_type();

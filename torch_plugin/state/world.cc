@@ -1,4 +1,4 @@
-// init() and shutdown(), process sets, and the timeline.
+// Implements init() and shutdown(), process sets, and the timeline.
 #include "negotiation/world/world.h"
 
 #include <ATen/Parallel.h>
@@ -30,7 +30,8 @@
 namespace hvdlite {
 namespace {
 
-// Why there is no process set of `ranks`, which ascend; empty if there can be.
+// Why there cannot be a process set of `ranks` (ascending). Empty: there can
+// be.
 std::string RanksError(const std::vector<int>& ranks, int world_size) {
   if (ranks.empty()) return "a process set needs at least one rank";
   for (const int rank : ranks) {
@@ -47,8 +48,8 @@ std::string RanksError(const std::vector<int>& ranks, int world_size) {
   return "";
 }
 
-// Returns once all ranks have come; throws on all of them if `status` is an
-// error on any.
+// Blocks until all ranks have called it. Throws on all of them if `status` is
+// an error on any.
 void AgreeOn(const char* what, const absl::Status& status) {
   internal::OperationCall call(what, /*name=*/"", ProcessSet());
   call.request().collective = negotiation::Collective::kBarrier;
@@ -56,17 +57,17 @@ void AgreeOn(const char* what, const absl::Status& status) {
   call.Run();
 }
 
-// As AgreeOn(), for start_timeline(). Throws on all ranks, naming the first two
-// ranks that differ, unless the last parts of all paths are the same, as
-// init() asks of HVDLITE_TIMELINE: directories may be a rank's own.
+// Like AgreeOn(), for start_timeline(). Throws on all ranks, with the first two
+// ranks that differ, unless all paths have the same file name. Ranks may use
+// different directories, as for HVDLITE_TIMELINE.
 void AgreeOnPath(const std::string& path, const absl::Status& opened) {
   const auto last_part = [](const std::string& of) {
     return std::filesystem::path(of).filename().string();
   };
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   internal::OperationCall call("start_timeline", /*name=*/"", ProcessSet());
-  // Equal Requests are what the ranks agree on, without another exchange: this
-  // one carries a hash of the last part.
+  // The ranks compare their Requests anyway. So this Request carries a hash of
+  // the file name, which needs no further exchange.
   call.request().collective = negotiation::Collective::kBarrier;
   call.request().root_rank =
       static_cast<int>(std::hash<std::string>()(last_part(path)) &
@@ -81,7 +82,7 @@ void AgreeOnPath(const std::string& path, const absl::Status& opened) {
   } catch (const c10::Error&) {
     disagreement = std::current_exception();
   }
-  // A rank that could not open its file is what counts first.
+  // An error of opening a file comes first.
   const std::vector<std::string> paths =
       allgather_object(absl::StrCat(opened.ok() ? "+" : "-", path));
   if (absl::c_any_of(paths, [](const std::string& one) {
@@ -89,16 +90,17 @@ void AgreeOnPath(const std::string& path, const absl::Status& opened) {
       })) {
     std::rethrow_exception(disagreement);
   }
+  // A rank that has joined has an empty path.
   const auto first = absl::c_find_if(
-      paths, [](const std::string& one) { return !one.empty(); });  // no join
+      paths, [](const std::string& one) { return !one.empty(); });
   for (auto other = first; other != paths.end(); ++other) {
     if (other->empty() || last_part(*other) == last_part(*first)) continue;
     internal::ThrowError(absl::StrCat(
-        "start_timeline: the ranks have given different paths: rank ",
-        first - paths.begin(), " '", first->substr(1), "', rank ",
-        other - paths.begin(), " '", other->substr(1),
-        "'; give the same one on every rank, or others with the same last "
-        "part"));
+        "start_timeline: the paths of the ranks differ: rank ",
+        first - paths.begin(), " has '", first->substr(1), "', rank ",
+        other - paths.begin(), " has '", other->substr(1),
+        "'; use the same path on every rank, or paths with the same file "
+        "name"));
   }
   std::rethrow_exception(disagreement);
 }
@@ -109,7 +111,7 @@ void init() { init(Config::from_env()); }
 
 void init(const Config& config) {
   internal::ThrowIfForked();
-  at::get_num_threads();  // LibTorch chooses, and tells OpenMP, when asked
+  at::get_num_threads();  // LibTorch sets the threads of OpenMP, too
   internal::ThrowIfConfigError(
       internal::StartCurrentWorld(config, {}, build_info()));
 }
@@ -212,7 +214,7 @@ void start_timeline(const std::string& path) {
   try {
     AgreeOnPath(path, opened);
   } catch (...) {
-    // A recording that was on before stays.
+    // Do not close a recording that was already on.
     if (opened.ok()) (void)world->CloseRecorder();
     throw;
   }

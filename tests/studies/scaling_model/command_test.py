@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""studies/scaling_model/scaling_model as a user runs it.
+"""Tests studies/scaling_model/scaling_model as a user runs it.
 
 usage: command_test.py SCALE_SIM [--update]
 
---update writes what it prints to the files that it is compared with."""
+--update writes its output to the golden files."""
 
 import json
 import os
@@ -23,7 +23,7 @@ GOLDEN = {
     "predict.golden": ["predict", TABLE, "--columns", "GNU/1", "--nodes", "1,2,128", "--max-simulated-ranks", "64"],
 }
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?")
-SCALE_SIM = None  # of the command line
+SCALE_SIM = None  # from the command line
 
 
 def run(arguments):
@@ -32,7 +32,7 @@ def run(arguments):
 
 
 def texts_and_numbers(text):
-    """What stands between the numbers of a text, less the space that they take, and the numbers."""
+    """Returns the parts of a text between its numbers, with single spaces, and the numbers."""
     return ([" ".join(part.split()) for part in NUMBER.split(text)], [float(one) for one in NUMBER.findall(text)])
 
 
@@ -65,14 +65,14 @@ class CommandTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, done.stderr)
 
-    def test_output_is_that_of_the_golden_files(self):
+    def test_output_matches_the_golden_files(self):
         self.maxDiff = None
         for name, arguments in GOLDEN.items():
             with self.subTest(name), open(os.path.join(HERE, name), encoding="utf-8") as file:
                 expected_texts, expected = texts_and_numbers(file.read())
                 texts, numbers = texts_and_numbers(self.succeed(*arguments))
                 self.assertEqual(texts, expected_texts)
-                # Searches for the minimum end 0.3 points of an error from each other, where Fujitsu's are all alike.
+                # Searches for the minimum can end with errors that differ by 0.3 points, as those of Fujitsu do.
                 delta = 0.31 if name == "fit.golden" else 0.11
                 for found, wanted in zip(numbers, expected):
                     self.assertAlmostEqual(found, wanted, delta=max(delta, 2e-3 * abs(wanted)))
@@ -86,7 +86,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual([name for name, one in column["parameters"].items() if one["fitted"]],
                          ["image-ms", "starved-share"])
 
-    def test_output_files_that_exist_or_are_read_are_refused(self):
+    def test_output_files_that_exist_or_are_read_are_rejected(self):
         table = self.write("table.json", "{}")
         for command in (["fit", table], ["predict", table]):
             for flag in ("--json", "--svg"):
@@ -96,14 +96,14 @@ class CommandTest(unittest.TestCase):
                     self.refuse([*command, flag, table, "--overwrite"], "it is read, too")
                     self.assertEqual(self.read("earlier"), "earlier")
 
-    def test_gradients_and_links_are_those_of_the_flags(self):
+    def test_flags_set_gradients_and_links(self):
         path = self.write("gradients.txt", "1000000\n")
         output = self.succeed("predict", "--image-ms", "1", "--nodes", "2", "--gradients", path, "--overlap", "1",
                               "--cycle-ms", "0", "--software-ns-per-byte", "1", "--network", "tofu")
         # 512 ms of computation, then 4 MB at 1.15 ns per byte.
         self.assertRegex(output, r"(?m)^ +2  horovod +2 +49 ")
         self.assertRegex(output, r"(?m)^ +2  horovod +2 +516\.6 ")
-        # 94.1 MB at 10 ns per byte on top of 512 ms.
+        # 94.1 MB at 10 ns per byte, in addition to 512 ms.
         self.assertRegex(self.succeed("predict", "--image-ms", "1", "--nodes", "2", "--cycle-ms", "0",
                                       "--net-ns-per-byte", "10"), r"(?m)^ +2  horovod +2 +1453\.\d ")
 
@@ -132,7 +132,7 @@ class CommandTest(unittest.TestCase):
                                                for ranks in (1, 2, 4, 8)))
         text = self.succeed("fit", self.folder, "--batch-per-rank", "10", "--svg", self.path("fit.svg"))
         self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 4 nodes", " ".join(text.split()))
-        self.assertRegex(text, r"\(0\) +\(0\) ")  # its speeds leave the first batch out
+        self.assertRegex(text, r"\(0\) +\(0\) ")  # its speeds do not include the first batch
         self.refuse(["fit", self.folder], "table.csv", "--batch-per-rank")
         xml.parse(self.path("fit.svg"))
         for part in (">measured</text>", ">model</text>", ">s per epoch</text>", ">ranks</text>", "1 thread</text>"):
@@ -155,7 +155,7 @@ class CommandTest(unittest.TestCase):
         for part in (">horovod</text>", ">+ shared memory</text>", ">efficiency, %</text>"):
             self.assertIn(part, self.read("out.svg"))
 
-    def test_what_hvdlite_adds_are_lines_of_their_own(self):
+    def test_additions_of_hvdlite_have_their_own_lines(self):
         def systems(*flags):
             text = self.succeed("predict", "--image-ms", "2", "--nodes", "8", "--max-simulated-ranks", "8", *flags)
             strong, weak = re.findall(r"nodes  system .*\n(?:.+\n)+", text)
@@ -169,7 +169,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(systems("--add", "none", "--hvdlite-algorithm", "ring", "--hvdlite-software-ns-per-byte", "1"),
                          equal + ["+ algorithm", "+ 1 ns per byte"])
 
-    def test_debians_python_is_taken_where_another_lacks_scipy(self):
+    def test_debians_python_is_used_if_another_lacks_scipy(self):
         os.mkdir(self.path("bin"))
         os.symlink("/usr/bin/python3", self.path("bin/python3"))
         self.write("pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
@@ -180,7 +180,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(told.returncode, 1)
         self.assertIn("tools/setup --studies installs it", told.stderr)
 
-    def test_efficiencies_are_told(self):
+    def test_efficiencies_are_printed(self):
         text = self.succeed("efficiency", TABLE)
         for one in ("30.74 %", "67.16 %"):
             self.assertIn(one, text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits: to synthetic tables whose parameters are known, and to the published one."""
+"""Tests fits to synthetic tables with known parameters, and to the published table."""
 
 import random
 import unittest
@@ -15,7 +15,7 @@ NODES = [1, 2, 4, 8, 16, 32, 64, 128]
 
 
 def synthetic(own=KNOWN, noise=0.0, ranks_per_node=1, changes=()):
-    """What a training with these parameters would measure; `changes`: (row, factor)."""
+    """Returns the table of a training with these parameters; `changes`: (row, factor)."""
     drawn, own = random.Random(1), replace(own, ranks_per_node=ranks_per_node)
     seconds = [horovod_epoch(own, 50000, 512, nodes * ranks_per_node).seconds * (1 + noise * drawn.uniform(-1, 1))
                for nodes in NODES]
@@ -51,7 +51,7 @@ class SyntheticTest(unittest.TestCase):
                      replace(model.MODEL, first_batch_share=0))
         self.assertAlmostEqual(fit.model.jitter, 0.05, delta=1e-3)
 
-    def test_parameters_are_no_more_than_rows_and_those_that_rows_tell(self):
+    def test_only_parameters_that_the_rows_determine_are_fitted(self):
         self.assertEqual(fitted(synthetic(), [1, 8]).parameters, ("image-ms", "starved-share"))
         for table, fit_nodes in ((synthetic(ranks_per_node=4), [1, 8]), (synthetic(), [2, 8])):
             self.assertEqual(fitted(table, fit_nodes).parameters, ("image-ms", "software-ns-per-byte"))
@@ -62,18 +62,18 @@ class SyntheticTest(unittest.TestCase):
         self.assertAlmostEqual(after.max_error, 0.9, delta=1e-3)
 
     def test_errors_are_those_of_the_rows_that_are_held_out(self):
-        # Two rows that one parameter cannot meet.
+        # One parameter cannot fit both rows.
         fit = fitted(synthetic(changes=[(0, 4)]), [1, 2], ["image-ms"], KNOWN)
         self.assertEqual(fit.nodes(True), [1, 2])
         self.assertGreater(min(abs(point.error) for point in fit.points[:2]), 0.3)
         errors = sorted(abs(point.error) for point in fit.points[2:])
         self.assertEqual((fit.median_error, fit.max_error), ((errors[2] + errors[3]) / 2, errors[5]))
-        self.assertGreater(fit.points[1].error, fit.max_error)  # which was fitted
+        self.assertGreater(fit.points[1].error, fit.max_error)  # this row was fitted
 
     def test_nodes_and_parameters_that_do_not_exist_are_refused(self):
         for fit_nodes, parameters, said in (
                 ([1, 3], None, "no row for 3 nodes"), ([1, 1], None, "named twice"), ([], None, "at least one"),
-                (NODES, None, "none is left"), ([1, 2], ["speed"], "'speed'; known are image-ms"),
+                (NODES, None, "none remains"), ([1, 2], ["speed"], "'speed'; known are image-ms"),
                 ([1, 2], ["image-ms", "image-ms"], "named twice")):
             with self.assertRaisesRegex(Wrong, said):
                 fitted(synthetic(), fit_nodes, parameters)
@@ -89,21 +89,21 @@ class SyntheticTest(unittest.TestCase):
 
 
 class BeyondTest(unittest.TestCase):
-    def test_errors_beyond_the_rows_are_those_of_fits_to_the_first(self):
+    def test_errors_beyond_the_rows_come_from_fits_to_the_first_rows(self):
         table, parameters = synthetic(replace(KNOWN, jitter=0.1)), ["image-ms", "starved-share"]
         fit = fit_column(table, table.columns[0], KNOWN, parameters, [1, 4, 16, 64])
-        # From up to 4, 8, ..., 64 nodes to all that are more.
+        # Fits to up to 4, 8, ..., 64 nodes are tested on all larger numbers of nodes.
         self.assertEqual([(one.factor, one.rows) for one in fit.beyond], [(2, 5), (4, 4), (8, 3), (16, 2), (32, 1)])
         self.assertGreater(fit.beyond[0].max_error, 0)
         first_three = fitted(table, [1, 2, 4], parameters, KNOWN)
         self.assertEqual(fit.beyond[4].max_error, abs(first_three.points[7].error))
 
-    def test_the_reach_of_a_prediction_is_what_was_measured_at_least_as_far_away(self):
+    def test_reach_has_the_errors_measured_at_least_as_far_away(self):
         fit = Fit(Column("", 1, ()), (), model.MODEL)
         self.assertEqual(fit.reach(8), (0, None))
         points = [Point(1, 1, 1, True), Point(2, 1, 0.75, False), Point(4, 1, 1, True), Point(8, 1, 3, False)]
         fit = replace(fit, points=tuple(points), beyond=(Beyond(2, 0.1, 2), Beyond(4, 0.3, 1)))
-        self.assertEqual(fit.reach(3), (0.75, 0.25))  # not that of 8 nodes
+        self.assertEqual(fit.reach(3), (0.75, 0.25))  # not the error of 8 nodes
         self.assertEqual(fit.reach(8), (2, 0.1))
         self.assertEqual(fit.reach(12), (3, 0.3))
         self.assertEqual(fit.reach(17)[1], None)
@@ -112,7 +112,7 @@ class BeyondTest(unittest.TestCase):
 
 
 class SubsetsTest(unittest.TestCase):
-    def test_they_are_all_choices_of_rows(self):
+    def test_subsets_are_all_choices_of_rows(self):
         table, told = synthetic(), []
         every, complete = errors_of_subsets(table, table.columns[0], KNOWN, ["image-ms"], 2, 0.01,
                                             lambda: told.append(1))
@@ -121,7 +121,7 @@ class SubsetsTest(unittest.TestCase):
         with self.assertRaisesRegex(Wrong, "1 to 7 rows, but have 8"):
             errors_of_subsets(table, table.columns[0], KNOWN, ["image-ms"], 8, 0.1)
 
-    def test_those_that_tell_all_parameters_are_those_with_one_rank(self):
+    def test_subsets_with_one_rank_determine_all_parameters(self):
         table = synthetic(changes=[(3, 1.1)])
         every, complete = errors_of_subsets(table, table.columns[0], model.MODEL, model.PARAMETERS, 4, 0.01)
         self.assertEqual((every.choices, complete.choices), (70, 35))
@@ -129,7 +129,7 @@ class SubsetsTest(unittest.TestCase):
             self.assertLessEqual(one.median_of_medians, one.worst_median)
             self.assertLessEqual(one.median_of_maxima, one.worst_maximum)
             self.assertLessEqual(one.worst_median, one.worst_maximum)
-        # What starved threads cost cannot be told from others.
+        # The cost of starved threads cannot be distinguished from other costs.
         self.assertGreater(every.worst_maximum, 0.25)
         self.assertLess(complete.worst_maximum, 0.25)
 
@@ -141,18 +141,18 @@ class PublishedTest(unittest.TestCase):
             self.assertLessEqual(fit.max_error, 0.2 if index == 0 else 0.03, fit.column.name)
             self.assertLessEqual(fit.median_error, 0.06, fit.column.name)
 
-    def test_up_to_eight_nodes_tell_the_others_but_for_fujitsus_128(self):
+    def test_up_to_eight_nodes_predict_the_others_except_fujitsus_128(self):
         for index in range(6):
             fit = model.published_fit((1, 2, 8), index)
             self.assertLessEqual(fit.max_error, 0.25 if index == 0 else 0.08, fit.column.name)
 
-    def test_first_batches_of_four_ranks_cost_a_third_on_top(self):
+    def test_first_batches_of_four_ranks_cost_a_third_more(self):
         table = model.published()
         for index in (3, 4, 5):
             column = table.columns[index]
             fit = fit_rows(table, column, model.MODEL, [*model.PARAMETERS, "first-batch-share"], NODES[:7])
             self.assertAlmostEqual(fit.model.first_batch_share, 1 / 3, delta=0.07, msg=column.name)
-            # Without, large worlds are missed.
+            # Without this cost, the errors of large worlds are large.
             fit = fit_rows(table, column, replace(model.MODEL, first_batch_share=0), model.PARAMETERS, [1, 4, 16, 64])
             self.assertGreater(fit.max_error, 0.25, column.name)
 

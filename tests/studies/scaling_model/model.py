@@ -1,4 +1,4 @@
-"""Where the model is, and the published table, for tests."""
+"""Paths of the model and the published table, for tests."""
 
 import functools
 import os
@@ -24,7 +24,7 @@ def published():
 
 @functools.cache
 def published_fit(fit_nodes, column, beyond=False):
-    """Of the column of this number, fitted to the rows of these nodes."""
+    """Returns the fit of a column (by number) to the rows of these nodes."""
     table = published()
     return (fits.fit_column if beyond else fits.fit_rows)(table, table.columns[column], MODEL, PARAMETERS,
                                                           list(fit_nodes))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Predictions, with scale_sim; usage: prediction_test.py SCALE_SIM [unittest's arguments]"""
+"""Tests predictions with scale_sim. Usage: prediction_test.py SCALE_SIM [unittest's arguments]"""
 
 import json
 import os
@@ -15,7 +15,7 @@ from studies.scaling_model.prediction import ADDITIONS, Hvdlite, Simulator, Vari
 from studies.scaling_model.training import NETWORKS, SHARED_MEMORY, Model, Wrong, harmonic, parse_gradients
 
 FULL = Hvdlite(ranks_per_node=4, core="own", max_simulated_ranks=16)
-PROGRAM = SIMULATOR = None  # of the command line
+PROGRAM = SIMULATOR = None  # from the command line
 RESNET50 = Model(image_ms=2, between_nodes=NETWORKS["tofu"], software_ns_per_byte=0.5, chunk_bytes=4 << 20)
 
 
@@ -75,7 +75,7 @@ class StepTest(unittest.TestCase):
     def test_communication_is_hidden_behind_backward(self):
         step = self.step(8, Hvdlite(overlap=True), replace(RESNET50, image_ms=5))
         self.assertAlmostEqual(step.computation, 0.5, delta=1e-6)
-        # 94 MB three times over.
+        # 94 MB are sent three times.
         self.assertAlmostEqual(step.communication, 3 * 94.1e6 * 0.65e-9, delta=0.01)
         self.assertGreater(step.batches, 5)
         self.assertLess(step.exposed, 0.25 * step.communication)
@@ -83,7 +83,7 @@ class StepTest(unittest.TestCase):
     def test_without_overlap_all_communication_is_exposed(self):
         step = self.step(8)
         self.assertGreaterEqual(step.exposed, step.communication)
-        self.assertEqual(step.batches, 2)  # of 64 MiB and the rest
+        self.assertEqual(step.batches, 2)  # one of 64 MiB and one with the rest
         own = replace(RESNET50, chunk_bytes=4 << 20, gradients=parse_gradients("1000000 1\n1000000 1\n", ""))
         self.assertAlmostEqual(self.step(8, own=own).communication, own.allreduce_seconds(8000000, 8), delta=1e-8)
 
@@ -113,7 +113,7 @@ class StepTest(unittest.TestCase):
                     found = json.load(file)
                 self.assertEqual((found["between_nodes"], found["within_node"]), (asdict(link), asdict(SHARED_MEMORY)))
 
-    def test_a_program_that_is_not_there_or_fails_is_named(self):
+    def test_a_missing_or_failing_program_is_named(self):
         with self.assertRaisesRegex(Wrong, "cannot run /nonexistent: .* --scale-sim"):
             Simulator("/nonexistent").step(Hvdlite(), RESNET50, 1, 2)
         with self.assertRaisesRegex(Wrong, "failed: .*--arity"):
@@ -134,11 +134,11 @@ class PredictTest(unittest.TestCase):
             self.assertEqual(many.weak_efficiency, one.full_step.step / many.full_step.step)
             self.assertEqual(many.epoch_gain, found[6].epoch.seconds / many.epoch.seconds)
             self.assertEqual(many.epoch.steps, 7)
-        # Horovod's are those of the fit; with equal settings what negotiation saves is little.
+        # Horovod's times are those of the fit. With equal settings hvdlite's negotiation saves little.
         self.assertEqual((found[6].system, found[6].epoch.seconds), ("horovod", fit.points[4].predicted))
         self.assertAlmostEqual(found[7].epoch_gain, 1, delta=0.05)
 
-    def test_what_it_knows_too_little_of_is_refused(self):
+    def test_unsupported_tables_are_rejected(self):
         with self.assertRaisesRegex(Wrong, "'Fujitsu/4' has several ranks per node"):
             predict(model.published(), model.published_fit((1, 2, 8), 3), systems(), [2], SIMULATOR)
         with self.assertRaisesRegex(Wrong, "divide 48 cores"):

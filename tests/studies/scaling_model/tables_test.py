@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables of epochs in files."""
+"""Tests reading tables of epochs from files."""
 
 import json
 import unittest
@@ -13,7 +13,7 @@ TITLES = ("setting,mapping,nodes,ranks,threads,oversubscribed,items_per_second_m
 
 
 def line(setting, nodes, ranks, speed, seconds, oversubscribed="no"):
-    """As scaling_sweep writes it."""
+    """Returns a line as scaling_sweep writes it."""
     return f"{setting},,{nodes},{ranks},1,{oversubscribed},{speed},1,2,{seconds}\n"
 
 
@@ -52,7 +52,7 @@ class JsonTest(unittest.TestCase):
                 self.refuse(document(**{field: value}), field)
         self.refuse('{"source": "s", "images": 1, "nodes": [1]}',
                     "the table lacks batch_per_rank, cores_per_node, columns; it must have source, images")
-        self.refuse("x", "is no JSON")
+        self.refuse("x", "is not JSON")
         twice = json.loads(document())["columns"] * 2
         self.refuse(document(columns=twice), "two columns are called 'c'")
         for path in ("/nonexistent/table.json", "/dev/null/x"):
@@ -66,10 +66,10 @@ class JsonTest(unittest.TestCase):
         self.assertEqual(table.columns[5].epoch_seconds[7], 11.7)
         self.assertEqual(table.columns[5].ranks_per_node, 4)
 
-    def test_efficiencies_are_those_that_are_printed(self):
+    def test_efficiencies_match_the_published_ones(self):
         table = model.published()
         for column, printed in ((table.columns[0], 30.75), (table.columns[3], 67.14)):
-            # With two digits, computed from times that had more.
+            # The published ones have two digits and were computed from times with more digits.
             seconds = column.epoch_seconds
             self.assertAlmostEqual(100 * seconds[0] / (128 * seconds[7]), printed, delta=0.025)
             low, high = ((seconds[0] + sign * 0.005) / (128 * (seconds[7] - sign * 0.005)) for sign in (-1, 1))
@@ -83,24 +83,24 @@ class SweepTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, str(refused.exception))
 
-    def test_ranks_of_one_node_are_its_n(self):
+    def test_ranks_of_one_node_are_the_rows(self):
         table = tables.parse_sweep(ONE_NODE, batch_per_rank=20)
         self.assertTrue(table.ranks_stand_for_nodes)
         self.assertEqual((table.images, table.batch_per_rank), (1000, 20))  # 10 s at 100 a second
-        self.assertEqual(table.nodes, [1, 2, 4])  # not the oversubscribed
+        self.assertEqual(table.nodes, [1, 2, 4])  # without the oversubscribed row
         self.assertEqual(table.columns, [tables.Column("a, 1 thread", 1, (10, 6.25, 4))])
 
-    def test_nodes_are_its_n_where_there_are_several(self):
+    def test_nodes_are_the_rows_if_there_are_several(self):
         text = TITLES + "".join(
             line(setting, nodes, 4 * nodes, 100 * nodes, "") for setting in ("a", '"b, ""c"""')
             for nodes in (1, 2, 4, 8) if setting != "a" or nodes != 2)
         table = tables.parse_sweep(text, items_per_epoch=800, world_batch=64)
         self.assertFalse(table.ranks_stand_for_nodes)
-        self.assertEqual(table.nodes, [1, 4, 8])  # that both have
+        self.assertEqual(table.nodes, [1, 4, 8])  # the numbers that both settings have
         self.assertEqual(table.columns[1], tables.Column('b, "c", 1 thread, 4 ranks per node', 4, (8, 2, 1)))
         self.assertEqual((table.batch_of_rank(16), table.batch_of_rank(128)), (4, 1))
 
-    def test_what_is_missing_is_named(self):
+    def test_missing_facts_are_named(self):
         self.refuse("nodes,ranks\n1,1\n", "lacks the columns setting, mapping, threads", "scaling_sweep report",
                     batch_per_rank=20)
         self.refuse("", "lacks the columns setting", batch_per_rank=20)
@@ -108,14 +108,14 @@ class SweepTest(unittest.TestCase):
         self.refuse(TITLES + "".join(line("a", 1, ranks, 100 * ranks, "") for ranks in (1, 2, 4)), "--items-per-epoch",
                     batch_per_rank=20)
         self.refuse(TITLES + line("a", 1, 1, 100, 1) + line("a", 1, 2, "", ""), "fewer than 3", batch_per_rank=20)
-        # Threads that differ are other series.
+        # Rows with other threads belong to other series.
         self.refuse(TITLES + ",,1,1,4,no,100,1,2,1\n,,1,2,2,no,160,1,2,1\n,,1,4,1,no,250,1,2,1\n",
                     "scaling_sweep run --threads 1", batch_per_rank=20)
-        self.refuse(TITLES + "a,b\n", "line 2 has not as many cells", batch_per_rank=20)
+        self.refuse(TITLES + "a,b\n", "line 2 does not have as many cells", batch_per_rank=20)
         with self.assertRaisesRegex(Wrong, "/table.csv: cannot be read"):
             tables.read("/", batch_per_rank=20)
 
-    def test_numbers_that_are_none_are_no_rows(self):
+    def test_invalid_numbers_are_not_rows(self):
         odd = [line("a", 1, 1 << 30, 100, 1), line("a", 2, 1, 100, 1), line("a", 1, 1, "nan", 1),
                line("a", 1, 1, "1e300", 1), line("a", "x", 1, 100, 1)]
         table = tables.parse_sweep(ONE_NODE + "".join(odd), batch_per_rank=20)

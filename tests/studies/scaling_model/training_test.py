@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The parts of the model of training, each against values computed by hand."""
+"""Tests the parts of the model of training against values computed by hand."""
 
 import os
 import unittest
@@ -23,7 +23,7 @@ class GradientsTest(unittest.TestCase):
         ready = resnet50(10).ready
         self.assertLess(ready[1], 1e-4)  # the classifier's weight
         self.assertEqual((ready[-1], sorted(ready)), (1, ready))
-        # Half of the bytes, but a fifth of the work, are in the last three blocks.
+        # The last three blocks have half of the bytes, but a fifth of the work.
         self.assertAlmostEqual(ready[2 + 3 * 10 - 1], 0.2, delta=0.03)
 
     def test_a_file_has_elements_and_work_per_line(self):
@@ -51,7 +51,7 @@ class AllreduceTest(unittest.TestCase):
             between_nodes=Link(10, 1, 0, 1), within_node=Link(1, 0.5, 0, 0.1), software_ns_per_byte=2),
             **changes).allreduce_seconds(size, ranks)
 
-    def test_one_rank_needs_none(self):
+    def test_one_rank_needs_no_allreduce(self):
         self.assertEqual(self.microseconds(1000, 1), 0)
         self.assertEqual(self.microseconds(0, 8), 0)
 
@@ -85,7 +85,7 @@ class AllreduceTest(unittest.TestCase):
         self.assertAlmostEqual(self.microseconds(2000, 4, **own), within_node + 12 + 2)
         self.assertAlmostEqual(self.microseconds(2000, 4, **{**own, "ranks_per_node": 1}), 2 * (12 + 2))
 
-    def test_large_buffers_go_in_pieces(self):
+    def test_large_buffers_are_reduced_in_pieces(self):
         self.assertAlmostEqual(self.microseconds(1000, 2, chunk_bytes=400), 2 * (12 + 1.2) + (12 + 0.6))
         self.assertAlmostEqual(self.microseconds(300, 2, chunk_bytes=400), 12 + 0.9)
 
@@ -99,7 +99,7 @@ class HorovodStepTest(unittest.TestCase):
                                           software_ns_per_byte=1000), **changes), 2, ranks)
 
     def milliseconds(self, **changes):
-        # Less what negotiation takes: of one byte each way.
+        # Subtract the time of negotiation: one byte each way.
         return 1e3 * self.step(**{"between_nodes": Link(0, 0, 0, 0), **changes}).step
 
     def test_one_rank_only_computes(self):
@@ -121,7 +121,7 @@ class HorovodStepTest(unittest.TestCase):
         self.assertAlmostEqual(self.milliseconds(starved_share=0.5), 2 * 60 + 4)
 
     def test_tensors_wait_for_the_next_cycle(self):
-        # The first at 42 ms, the other three cycles after 43 ms.
+        # The first tensor starts at 42 ms, the other one three cycles after 43 ms.
         self.assertAlmostEqual(self.milliseconds(cycle_ms=7), 64 + 3)
 
     def test_the_slowest_rank_decides(self):
@@ -135,24 +135,24 @@ class HorovodStepTest(unittest.TestCase):
     def test_the_root_hears_from_every_rank_before_a_batch(self):
         step = self.step(9, gradients=Gradients("one", (1,), (1,)), software_ns_per_byte=0,
                          between_nodes=Link(0, 100, 0, 0))
-        # Reports of 8 others, and answers to them, and one exchange per doubling.
+        # 8 other ranks send reports and get answers, and there is one exchange per doubling.
         self.assertAlmostEqual(1e6 * step.exposed, (8 + 8 + 2) * 100 + (3 + 2) * 200)
 
 
 class EpochTest(unittest.TestCase):
-    def test_it_has_images_divided_by_the_global_batch_rounded_up(self):
+    def test_number_of_steps_is_images_by_global_batch_rounded_up(self):
         self.assertEqual(sum(count for count, _ in steps_of_epoch(50000, 512, 2, "partial")), 49)  # of the trace
         for ranks in (1, 3, 40, 97, 98, 128, 8192):
             self.assertEqual(sum(count for count, _ in steps_of_epoch(50000, 512, ranks, "partial")),
                              -(-50000 // (512 * ranks)), ranks)
 
-    def test_the_last_step_takes_what_is_left_or_a_full_batch(self):
+    def test_the_last_step_takes_the_remaining_images_or_a_full_batch(self):
         self.assertEqual(steps_of_epoch(50000, 512, 8, "partial"), [(12, 512), (1, 6250 - 12 * 512)])
         self.assertEqual(steps_of_epoch(50000, 512, 8, "full"), [(13, 512)])
         self.assertEqual(steps_of_epoch(50000, 512, 128, "full"), [(1, 512)])
         self.assertEqual(steps_of_epoch(1024, 512, 2, "partial"), [(1, 512)])
 
-    def test_it_takes_the_sum_of_its_steps_and_what_its_first_batch_costs(self):
+    def test_epoch_takes_the_sum_of_its_steps_and_the_cost_of_the_first_batch(self):
         epoch = epoch_of(Model(image_ms=40, first_batch_share=0.25), steps_of_epoch(1000, 100, 3, "partial"),
                          lambda images: Step(images, images - 0.25))
         self.assertEqual(epoch, Epoch(4, 3 * 100 + 34 + 0.25 * 100 * 0.040, 4 * 0.25))

@@ -1,4 +1,4 @@
-// What a synchronous operation allocates once its name is known.
+// The allocations of a synchronous operation whose name is already known.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <hvdlite/ops.h>
@@ -35,9 +35,9 @@ void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 namespace hvdlite {
 namespace {
 
-// The least that a call allocates on this thread, once all automatic names are
-// known, which takes two calls of each, and prepared for. The least, since
-// ranks that are late make for more messages.
+// Returns the smallest number of allocations of a call on this thread, after
+// all automatic names are known and prepared, which takes two calls of each.
+// The smallest number counts, since late ranks cause more messages.
 int64_t LeastAllocations(const std::function<void()>& call) {
   constexpr int kAutomaticNames = 60;
   for (int i = 0; i < 3 * kAutomaticNames; ++i) call();
@@ -50,8 +50,8 @@ int64_t LeastAllocations(const std::function<void()>& call) {
   return least;
 }
 
-// All of them in the negotiation's messages and decisions: as measured, and two
-// more for lists that grow now and then.
+// All allocations are in the negotiation's messages and decisions. The limit is
+// the measured number plus two for lists that sometimes grow.
 int64_t Limit() { return size() == 1 ? 11 : 18; }
 
 TEST(AllocationsTest, RepeatedUnnamedAllreduce) {

@@ -1,4 +1,4 @@
-// What is special about reductions; values are in values_test.cc.
+// Special cases of reductions. values_test.cc tests the values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,10 +65,10 @@ TEST(AllreduceTest, ScaledIntegersAreTruncatedTowardZero) {
       -2);
 }
 
-TEST(AllreduceTest, CompressedValuesAreRoundedToSixteenBitsOnTheirWay) {
+TEST(AllreduceTest, CompressedValuesAreRoundedToSixteenBits) {
   const double kept = testing::CompressionRounds() ? 0 : 1;
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
-    // 1 + 1/512 is a float16, but no bfloat16.
+    // 1 + 1/512 can be represented in float16, but not in bfloat16.
     const at::Tensor mine = at::full({5}, 1.0 + 1.0 / 512, type);
     const auto with = [](Compression compression) {
       return With(ReduceOp::Max).compression(compression);
@@ -113,7 +113,7 @@ TEST(AllreduceTest, CompressedAveragesStayInTheRangeOfSixteenBits) {
   }
 }
 
-// Whatever carries them; the sum of two would be infinite.
+// With every transport; the sum of two values would be infinite.
 TEST(AllreduceTest, AveragesOfSixteenBitFloatsStayInTheirRange) {
   for (const auto& [type, value] :
        {std::pair{at::kHalf, 40000.0}, std::pair{at::kBFloat16, 3e38}}) {
@@ -162,7 +162,7 @@ TEST(AllreduceTest, AveragesOfLargeIntegersAreExact) {
   }
 }
 
-TEST(AllreduceTest, AdasumAddsWhatIsOrthogonalAndAveragesWhatIsParallel) {
+TEST(AllreduceTest, AdasumAddsOrthogonalAndAveragesParallelTensors) {
   ForSeveralSets([](const ProcessSet& set) {
     const auto options = With(ReduceOp::Adasum).process_set(set);
     const at::Tensor parallel = at::arange(1, 8, at::kFloat);
@@ -186,7 +186,7 @@ TEST(AllreduceTest, AdasumOfTwoRanksFollowsItsFormula) {
     const auto options = With(ReduceOp::Adasum).process_set(pair);
     const at::Tensor mine = rank() == 0 ? a : b;
     EXPECT_TRUE(Close(allreduce(mine, options), expected));
-    // Each tensor of a group by itself.
+    // Each tensor of a group is combined separately.
     const std::vector<at::Tensor> group =
         grouped_allreduce({mine, mine.mul(3)}, options);
     EXPECT_TRUE(Close(group[0], expected));
@@ -195,7 +195,7 @@ TEST(AllreduceTest, AdasumOfTwoRanksFollowsItsFormula) {
   remove_process_set(pair);
 }
 
-TEST(AllreduceTest, NonContiguousTensorsAreReducedInPlaceHoweverWaitedFor) {
+TEST(AllreduceTest, NonContiguousTensorsAreReducedInPlaceWithEveryWait) {
   for (const int way : {0, 1, 2}) {
     at::Tensor whole = at::zeros({4, 6});
     at::Tensor part = whole.t().slice(/*dim=*/0, /*start=*/1, /*end=*/5, 2);
@@ -249,7 +249,7 @@ TEST(AllreduceTest, TakesScalarsAndEmptyTensors) {
   EXPECT_EQ(allreduce(at::empty({0, 3})).sizes(), at::IntArrayRef({0, 3}));
 }
 
-TEST(AllreduceTest, LargerThanAChunkAndAThreshold) {
+TEST(AllreduceTest, TensorsLargerThanAChunkAndAThreshold) {
   const at::Tensor tensor = at::full({20'000'000}, 1.0F);
   allreduce_(tensor, With(ReduceOp::Sum));
   EXPECT_TRUE(tensor.eq(size()).all().item<bool>());
@@ -262,7 +262,7 @@ TEST(AllreduceTest, LeafThatRequiresAGradientIsReducedInPlace) {
   EXPECT_TRUE(leaf.is_leaf());
 }
 
-TEST(AllreduceTest, LazilyNegatedTensorsAreWhatTheyReadAs) {
+TEST(AllreduceTest, LazilyNegatedTensorsAreResolvedFirst) {
   const at::Tensor memory = Values(rank(), {2, 3}, at::kComplexDouble);
   const at::Tensor negated = at::imag(memory.conj());
   ASSERT_TRUE(negated.is_neg());
@@ -273,7 +273,7 @@ TEST(AllreduceTest, LazilyNegatedTensorsAreWhatTheyReadAs) {
   EXPECT_TRUE(at::imag(memory).equal(all));
 }
 
-TEST(AllreduceTest, ScalesAndNansOfComplexNumbersStayInTheirPart) {
+TEST(AllreduceTest, ScalesAndNansDoNotMixRealAndImaginaryParts) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const at::Tensor mine = at::complex(at::tensor({1.0, IsLast() ? nan : 1.0}),
                                       at::tensor({IsLast() ? nan : 2.0, 2.0}));
@@ -285,7 +285,7 @@ TEST(AllreduceTest, ScalesAndNansOfComplexNumbersStayInTheirPart) {
   EXPECT_DOUBLE_EQ(output[1][1].item<double>(), 1.0);
 }
 
-TEST(AllreduceTest, TheHighestBitOfUnsignedIntegersIsNoSign) {
+TEST(AllreduceTest, HighestBitOfUnsignedIntegersIsNotASign) {
   for (const at::ScalarType type :
        {at::kByte, internal::kUint16, internal::kUint32, internal::kUint64}) {
     if (type == at::ScalarType::Undefined) continue;

@@ -1,4 +1,4 @@
-// Gradients through operations, compared with numerical ones.
+// Gradients through operations, compared with numerical gradients.
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,9 +30,9 @@ at::Tensor LossOf(const std::vector<at::Tensor>& outputs) {
   return loss;
 }
 
-// Compares the gradients of the sum of the ranks' losses with respect to this
-// rank's inputs with differences, each element of each rank in turn; returns
-// them. Collective in the set.
+// Compares the gradients of the sum of the ranks' losses with finite
+// differences, for each element of each rank's inputs in turn. Returns this
+// rank's gradients. Collective in the set.
 std::vector<at::Tensor> CheckGradients(const Function& function,
                                        const std::vector<at::Tensor>& start,
                                        const ProcessSet& set) {
@@ -77,8 +77,8 @@ std::vector<at::Tensor> CheckGradients(const Function& function,
   return gradients;
 }
 
-// As above, and inputs of every other type of floats have the same gradients
-// as far as they are rounded.
+// The same; also checks that inputs of every other float type have the same
+// gradients within their rounding.
 void CheckGradientsInEveryType(const Function& function,
                                const std::vector<at::Tensor>& start,
                                const ProcessSet& set) {
@@ -166,7 +166,8 @@ TEST(AutogradTest, EveryOperationHasTheGradientOfTheRanksLosses) {
                                      BroadcastOptions().process_set(set))};
            }});
     }
-    // Member m sends m + other rows to each other member, or as many to each.
+    // Member m sends m + other rows to each other member, or equally many to
+    // each.
     const at::Tensor splits = at::arange(set.size(), at::kLong).add(set.rank());
     for (const at::Tensor& given : {splits, at::Tensor()}) {
       const int64_t rows =
@@ -184,7 +185,7 @@ TEST(AutogradTest, EveryOperationHasTheGradientOfTheRanksLosses) {
   });
 }
 
-// The caller may use the splits that it gets for something else.
+// The caller may change the splits that it gets.
 TEST(AutogradTest, ChangedReceivedSplitsDoNotMisleadTheBackwardPass) {
   const at::Tensor rows = at::ones({size()}, at::kDouble).requires_grad_();
   auto [output, received] = alltoall(rows);
@@ -195,7 +196,7 @@ TEST(AutogradTest, ChangedReceivedSplitsDoNotMisleadTheBackwardPass) {
   }
 }
 
-// The losses' differences are those of each part by itself.
+// Differences of the losses are computed for each part separately.
 TEST(AutogradTest, ComplexTensorsHaveTheGradientsOfTheirParts) {
   const auto check = [](const std::vector<int64_t>& shape, const auto& run) {
     CheckGradients(
@@ -204,7 +205,7 @@ TEST(AutogradTest, ComplexTensorsHaveTheGradientsOfTheirParts) {
           const at::Tensor factor =
               at::complex(at::scalar_tensor(0.3 + rank(), at::kDouble),
                           at::scalar_tensor(-0.7, at::kDouble));
-          // What is and what is not differentiable as a complex function.
+          // Both complex differentiable functions and others.
           const at::Tensor output =
               run(numbers * factor + (numbers * numbers).conj());
           return std::vector<at::Tensor>{
@@ -242,7 +243,7 @@ TEST(AutogradTest, ComplexLeafGetsAGradientAsLibTorchDefinesIt) {
     const at::Tensor sum =
         allreduce(leaf, AllreduceOptions().op(ReduceOp::Sum));
     at::view_as_real(sum).pow(2).sum().backward();
-    // Of |z|^2 it is 2z, and each rank's loss has the sum.
+    // The gradient of |z|^2 is 2z, and each rank's loss contains the sum.
     const at::Tensor expected =
         ReducedValues(ProcessSet().ranks(), {4}, type, ReduceOp::Sum) *
         (2 * size());
@@ -261,7 +262,7 @@ TEST(AutogradTest, OperationsCompose) {
       {Input({2, 2})}, ProcessSet());
 }
 
-TEST(AutogradTest, AnOutputThatHasNoEffectCountsAsZeros) {
+TEST(AutogradTest, OutputWithoutEffectHasZeroGradient) {
   const at::Tensor first = at::ones({2}, at::kDouble).requires_grad_();
   const at::Tensor second = at::ones({3}, at::kDouble).requires_grad_();
   const auto outputs =
@@ -277,7 +278,7 @@ TEST(AutogradTest, GradientsOfGradientsAreRecorded) {
       allreduce(input * input * input, AllreduceOptions().op(ReduceOp::Sum));
   output.sum().backward({}, /*retain_graph=*/true, /*create_graph=*/true);
   const at::Tensor gradient = input.grad();
-  // Each rank's loss has the part, hence the factor.
+  // Each rank's loss contains the part, hence the factor.
   EXPECT_TRUE(at::allclose(gradient, 3 * size() * input * input));
   input.mutable_grad() = at::Tensor();
   gradient.sum().backward();

@@ -30,7 +30,7 @@ std::vector<int> RanksOf(int step) {
   return ranks;
 }
 
-// The reduction of those ranks' Values.
+// The reduction of the Values of those ranks.
 at::Tensor Expected(int step, at::ScalarType type, ReduceOp op) {
   const at::Tensor all = ReducedValues(RanksOf(step), {3, 4}, type, op, step);
   if (op != ReduceOp::Average || !AverageOverWorld()) return all;
@@ -45,7 +45,7 @@ at::Tensor Expected(int step, at::ScalarType type, ReduceOp op) {
 
 TEST(JoinTest, ReturnsTheLastRankOnAllRanks) {
   for (int last = 0; last < size(); ++last) {
-    // These are complete only when the others have joined.
+    // These complete only when the others have joined.
     if (rank() == last) {
       for (int i = 0; i < 3; ++i) allreduce(at::ones({1}));
     }
@@ -53,9 +53,9 @@ TEST(JoinTest, ReturnsTheLastRankOnAllRanks) {
   }
 }
 
-// Two tensors, with names that are known and that are new.
+// Two tensors, under known and under new names.
 TEST(JoinTest, EachRankMayJoinFirst) {
-  if (size() == 1) GTEST_SKIP() << "nobody goes on";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   const auto reduce = [](const std::string& name, int ranks) {
     const auto options = [&](const char* which) {
       return With(ReduceOp::Sum).name(name + which);
@@ -98,7 +98,7 @@ TEST(JoinTest, JoinedRanksAreNeutralInReductionsOfEveryDtypeAndOp) {
   }
 }
 
-TEST(JoinTest, ScalesAndCompressionApplyToThoseThatTakePart) {
+TEST(JoinTest, ScalesAndCompressionApplyToContributingRanks) {
   UnevenSteps([&](int step) {
     const at::Tensor output = allreduce(
         Values(rank(), {3, 4}, at::kFloat, step),
@@ -157,7 +157,7 @@ TEST(JoinTest, SparseTensorsAreReducedWithoutTheJoinedRanks) {
   }
 }
 
-TEST(JoinTest, BroadcastsAndBarriersGoOnWithoutTheJoinedRanks) {
+TEST(JoinTest, BroadcastsAndBarriersWorkWithoutTheJoinedRanks) {
   UnevenSteps([](int) {
     const at::Tensor mine = at::full({2}, rank());
     EXPECT_EQ(broadcast(mine, size() - 1)[1].item<int>(), size() - 1);
@@ -169,7 +169,7 @@ TEST(JoinTest, BroadcastsAndBarriersGoOnWithoutTheJoinedRanks) {
   });
 }
 
-TEST(JoinTest, BackwardGoesOnWithoutTheJoinedRanks) {
+TEST(JoinTest, BackwardWorksWithoutTheJoinedRanks) {
   UnevenSteps([](int step) {
     const at::Tensor input = at::ones({2}, at::kDouble).requires_grad_();
     const at::Tensor rows =
@@ -183,10 +183,10 @@ TEST(JoinTest, BackwardGoesOnWithoutTheJoinedRanks) {
   });
 }
 
-TEST(JoinTest, WhatNeedsAJoinedRankFailsOnTheOthers) {
-  if (size() == 1) GTEST_SKIP() << "nobody joins before";
+TEST(JoinTest, OperationsThatNeedAJoinedRankFailOnTheOthers) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   if (rank() != 0) {
-    // Rank 0 takes part in no allreduce, so that it has joined afterwards.
+    // Rank 0 contributes to no allreduce, so afterwards it has joined.
     at::Tensor seen = at::ones({1});
     EXPECT_EQ(allreduce(seen, With(ReduceOp::Sum)).item<int>(), size() - 1);
     for (const std::string& text :
@@ -229,7 +229,7 @@ TEST(JoinTest, AutomaticNamesAgreeAfterwards) {
   }
 }
 
-TEST(JoinTest, SyncBatchNormModulesAreToldApartAnewAfterwards) {
+TEST(JoinTest, SyncBatchNormModulesAreNumberedAgainAfterwards) {
   SyncBatchNorm first(3);
   SyncBatchNorm second(2);
   if (rank() == 0) first->forward(at::rand({4, 3}));
@@ -247,7 +247,7 @@ TEST(JoinTest, SyncBatchNormModulesAreToldApartAnewAfterwards) {
   }
 }
 
-TEST(JoinTest, ProcessSetsGoOnWithoutTheJoinedRanks) {
+TEST(JoinTest, ProcessSetsWorkWithoutTheJoinedRanks) {
   const ProcessSet set = add_process_set(RanksOf(size() > 1 ? 1 : 0));
   UnevenSteps([&](int step) {
     if (!set.included()) return;

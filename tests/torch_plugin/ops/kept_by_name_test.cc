@@ -8,7 +8,7 @@
 namespace hvdlite::internal {
 namespace {
 
-// Counts how many there are.
+// Counts its living objects.
 struct Counted {
   explicit Counted(int n) : number(n) { ++alive; }
   ~Counted() { --alive; }
@@ -30,7 +30,7 @@ TEST(KeptByNameTest, ValueIsTakenByOneCallerAtATime) {
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->number, 1);
   EXPECT_EQ(kept.Take("x", 0), nullptr);
-  // The other caller's, made meanwhile.
+  // The value that another caller has made meanwhile.
   kept.Put("x", 0, std::make_unique<Counted>(2));
   kept.Put("x", 0, std::move(taken));
   EXPECT_EQ(Counted::alive, 1);
@@ -46,7 +46,7 @@ TEST(KeptByNameTest, NamesThatAreUsedOnceTakeNoMoreThanTheLimit) {
   }
 }
 
-TEST(KeptByNameTest, NamesThatAreAskedForOutliveThoseThatAreUsedOnce) {
+TEST(KeptByNameTest, NamesInUseOutliveNamesThatAreUsedOnce) {
   Kept kept(16);
   kept.Put("often", 0, std::make_unique<Counted>(-1));
   for (int i = 0; i < 1000; ++i) {

@@ -1,4 +1,4 @@
-// More elements than an int can count.
+// Tensors with more elements than an int can count.
 #include <gtest/gtest.h>
 
 #include "tests/torch_plugin/rank_values.h"
@@ -9,7 +9,7 @@ namespace {
 TEST(LargeTensorTest, MoreElementsThanAnIntCountsAreReducedInPlace) {
   constexpr int64_t kCount = (int64_t{1} << 31) + 5;
   at::Tensor tensor = at::full({kCount}, rank() + 1, at::kChar);
-  // Marks at the ends and beyond 2^31.
+  // Marks at the ends and after element 2^31.
   for (const int64_t i : {int64_t{0}, kCount / 2, kCount - 6, kCount - 1}) {
     tensor[i] = 10 + rank();
   }
@@ -24,7 +24,7 @@ TEST(LargeTensorTest, MoreElementsThanAnIntCountsAreReducedInPlace) {
     EXPECT_EQ(tensor[i].item<int>(), marks) << i;
     tensor[i] = others;
   }
-  // Piece by piece, for less memory.
+  // Compare in pieces to save memory.
   for (const at::Tensor& piece : tensor.split(int64_t{1} << 24)) {
     EXPECT_TRUE(piece.eq(others).all().item<bool>());
   }

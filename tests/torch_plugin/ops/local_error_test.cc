@@ -1,4 +1,4 @@
-// What cannot be done fails on all ranks, with one text, and nothing waits.
+// Invalid operations fail on all ranks with the same text, and no rank waits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 using Run = std::function<void(const at::Tensor&)>;
 
-// Every operation of a tensor whose rows can be split, by name. Blocks.
+// All operations on a tensor whose rows can be split, by name. They block.
 const std::vector<std::pair<const char*, Run>> kOperations = {
     {"allreduce", [](auto& one) { allreduce(one, With(ReduceOp::Sum)); }},
     {"grouped_allreduce",
@@ -31,7 +31,7 @@ const std::vector<std::pair<const char*, Run>> kOperations = {
     {"grouped_reducescatter", [](auto& one) { grouped_reducescatter({one}); }},
 };
 
-// Those that work in place or do not wait.
+// The operations that work in place or return a Work.
 const std::vector<std::pair<const char*, Run>> kOtherForms = {
     {"allreduce_", [](auto& one) { allreduce_(one); }},
     {"allreduce_async", [](auto& one) { allreduce_async(one).wait(); }},
@@ -45,7 +45,7 @@ const std::vector<std::pair<const char*, Run>> kOtherForms = {
     {"alltoall_async", [](auto& one) { alltoall_async(one).wait(); }},
 };
 
-// All of `operations` of `tensor`.
+// Runs all `operations` on `tensor`.
 void ExpectEachFails(const std::vector<std::pair<const char*, Run>>& operations,
                      const at::Tensor& tensor, const std::string& part) {
   for (const auto& [name, run] : operations) {
@@ -54,12 +54,12 @@ void ExpectEachFails(const std::vector<std::pair<const char*, Run>>& operations,
   }
 }
 
-// Errors because of the last rank alone.
+// Errors that only the last rank causes.
 at::Tensor LastRanks(const at::Tensor& bad) {
   return IsLast() ? bad : at::ones({2 * size(), 2});
 }
 
-TEST(LocalErrorTest, AnErrorThatReturnsUnderOneNameFailsEachTime) {
+TEST(LocalErrorTest, RepeatedErrorUnderOneNameFailsEachTime) {
   const at::Tensor bad = LastRanks(at::empty({2, 2}, at::kComplexHalf));
   for (int call = 0; call < 3; ++call) {
     ExpectSameError(
@@ -68,7 +68,7 @@ TEST(LocalErrorTest, AnErrorThatReturnsUnderOneNameFailsEachTime) {
   }
 }
 
-TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
+TEST(LocalErrorTest, UnsupportedTensorErrorNamesTheRank) {
   const at::Tensor meta =
       at::empty({2, 2}, at::TensorOptions().device(at::kMeta));
   const std::pair<at::Tensor, std::string> cases[] = {
@@ -86,7 +86,7 @@ TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
   }
 }
 
-TEST(LocalErrorTest, AGroupNamesTheTensorsPlace) {
+TEST(LocalErrorTest, GroupErrorNamesTheTensorsIndex) {
   const at::Tensor ones = at::ones({1});
   const at::Tensor none = LastRanks(at::Tensor());
   const at::Tensor scalar = LastRanks(at::ones({}));
@@ -105,7 +105,7 @@ TEST(LocalErrorTest, AGroupNamesTheTensorsPlace) {
          grouped_allgather({ones, scalar});
        },
        "tensor 1 of 2"},
-      // Among those that require a gradient.
+      // One of the tensors that require a gradient.
       {[&] {
          grouped_allreduce({weight, other});
        },
@@ -128,7 +128,7 @@ TEST(LocalErrorTest, TensorsWithoutDimensionsHaveNoRows) {
                     {[&] { alltoall(scalar); }, "unsqueeze(0)"}});
 }
 
-TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
+TEST(LocalErrorTest, OpsNotSupportedForDtypeOrOperation) {
   const auto scatter = [](const at::Tensor& tensor, ReduceOp op) {
     reducescatter(tensor, ReducescatterOptions().op(op));
   };
@@ -136,8 +136,8 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
   const at::Tensor flags = at::ones({2}, at::kBool);
   const at::Tensor whole = at::ones({2}, at::kInt);
   ExpectSameErrors({
-      {[&] { allreduce(flags); }, "no Average"},
-      {[&] { scatter(flags, ReduceOp::Average); }, "no Average"},
+      {[&] { allreduce(flags); }, "do not support Average"},
+      {[&] { scatter(flags, ReduceOp::Average); }, "do not support Average"},
       {[&] { allreduce(whole, With(ReduceOp::Adasum)); }, "floating-point"},
       {[&] { allreduce(ones, With(static_cast<ReduceOp>(99))); },
        "unknown ReduceOp 99"},
@@ -150,16 +150,18 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
   for (const at::ScalarType type : kDtypes) {
     ExpectSameError(
         [&] { scatter(at::ones({4 * size()}, type), ReduceOp::Adasum); },
-        "no Adasum");
+        "does not support Adasum");
   }
   const at::Tensor complex = at::ones({2}, at::kComplexFloat);
   for (const auto& [op, part] :
-       {std::pair(ReduceOp::Min, "complex64 tensors have no min"),
-        std::pair(ReduceOp::Max, "complex64 tensors have no max"),
-        std::pair(ReduceOp::Product, "complex64 tensors have no product"),
-        std::pair(ReduceOp::Adasum,
-                  "Adasum is for floating-point tensors, but the dtype is "
-                  "complex64")}) {
+       {std::pair(ReduceOp::Min, "complex64 tensors do not support min"),
+        std::pair(ReduceOp::Max, "complex64 tensors do not support max"),
+        std::pair(ReduceOp::Product,
+                  "complex64 tensors do not support product"),
+        std::pair(
+            ReduceOp::Adasum,
+            "Adasum supports floating-point tensors only, but the dtype is "
+            "complex64")}) {
     ExpectSameError([&, op = op] { allreduce(complex, With(op)); }, part);
     ExpectSameError(
         [&, op = op] {
@@ -171,7 +173,7 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
   }
 }
 
-TEST(LocalErrorTest, OpsWithoutAGradientRefuseATensorThatRequiresOne) {
+TEST(LocalErrorTest, OpsWithoutAGradientRejectATensorThatRequiresOne) {
   const at::Tensor tensor = at::ones({2}).requires_grad_();
   for (const ReduceOp op :
        {ReduceOp::Min, ReduceOp::Max, ReduceOp::Product, ReduceOp::Adasum}) {
@@ -241,7 +243,7 @@ TEST(LocalErrorTest, SplitsThatDoNotFitTheTensor) {
   }
 }
 
-TEST(LocalErrorTest, TensorsThatOverlapAreNotWrittenInPlace) {
+TEST(LocalErrorTest, OverlappingTensorsAreNotWrittenInPlace) {
   const at::Tensor tensor = at::ones({4});
   const at::Tensor part = tensor.slice(0, 2, 4);
   const at::Tensor matrix = at::ones({3, 3});
@@ -281,7 +283,7 @@ TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
        "not a sparse COO tensor"},
       {[&] { sparse_allreduce(last_ranks(at::Tensor())); }, "undefined"},
       {[&] { sparse_allreduce(coo, With(ReduceOp::Max)); },
-       "sparse tensors have no Max"},
+       "sparse tensors do not support Max"},
       {[&] { sparse_allreduce(last_ranks(half)); }, "dtype ComplexHalf"},
   });
   for (const at::ScalarType type :
@@ -290,7 +292,7 @@ TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
     const at::Tensor wide = at::_sparse_coo_tensor_unsafe(
         at::zeros({1, 1}, at::kLong), Values(rank(), {1}, type), {4});
     ExpectSameError([&] { sparse_allreduce(wide); },
-                    "does not add sparse tensors of uint");
+                    "cannot add sparse tensors of uint");
   }
   if (size() == 1) return;
   const at::Tensor ragged = last_ranks(at::ones({5}).to_sparse());
@@ -309,7 +311,7 @@ TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
 class MismatchTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+    if (size() == 1) GTEST_SKIP() << "needs two ranks";
   }
 };
 
@@ -318,11 +320,11 @@ TEST_F(MismatchTest, DtypesShapesAndGradientsOfEveryOperation) {
   const at::Tensor typed =
       at::ones({rows, 3}, rank() % 2 == 0 ? at::kInt : at::kFloat);
   ExpectEachFails(kOperations, typed, "the dtype of");
-  // As many elements in other dimensions.
+  // The same number of elements in another shape.
   const at::Tensor folded =
       rank() == 0 ? at::ones({rows, 6}) : at::ones({rows, 2, 3});
   ExpectEachFails(kOperations, folded, "the shape of");
-  // Another second dimension on each rank.
+  // A different second dimension on each rank.
   const at::Tensor ragged = at::ones({rows, 10 * (rank() + 1), 2});
   ExpectEachFails(kOperations, ragged, "the shape of");
   const at::Tensor tensor = at::ones({rows}).requires_grad_(IsLast());
@@ -349,7 +351,7 @@ TEST_F(MismatchTest, OptionsAndKindsOfOperations) {
                              last ? Compression::FP16 : Compression::None));
        },
        "compression"},
-      // Each is the root of its own.
+      // Each rank names itself as the root.
       {[&] { broadcast(ones, rank()); }, "the root rank of"},
       {[&] { grouped_allreduce(std::vector<at::Tensor>(last ? 2 : 3, ones)); },
        "'grouped_allreduce"},
@@ -371,7 +373,7 @@ TEST_F(MismatchTest, GroupThatIsEmptyOnOneRank) {
       {[&] { grouped_allgather(mine); }, "number of tensors"},
       {[&] { grouped_reducescatter(mine); }, "number of tensors"},
   });
-  // Names that are given automatically still agree.
+  // Automatic names still agree.
   EXPECT_EQ(
       grouped_allreduce({at::ones({1})}, With(ReduceOp::Sum))[0].item<int>(),
       size());

@@ -1,5 +1,5 @@
-// What is special about operations that move tensors, objects and barriers;
-// values are in values_test.cc.
+// Special cases of operations that move tensors, objects and barriers.
+// values_test.cc tests the values.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -68,8 +68,8 @@ TEST(ObjectTest, BytesOfAllMembersAreGathered) {
   });
 }
 
-// Members leave a file before they enter, and find everybody's afterwards.
-TEST(BarrierTest, NobodyLeavesBeforeEveryMemberHasEntered) {
+// Each member creates a file before it enters, and then finds the files of all.
+TEST(BarrierTest, NoMemberLeavesBeforeAllHaveEntered) {
   constexpr int kRounds = 50;
   ForSeveralSets([](const ProcessSet& set) {
     const std::string prefix = broadcast_object(

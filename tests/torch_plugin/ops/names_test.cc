@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// An operation is asynchronous: as long as one rank is late, it is in flight on
-// the others, and the next one of its name follows it there.
+// Operations are asynchronous: if one rank is late, the operation stays in
+// flight on the others, and the next one with its name is queued after it.
 template <typename Submit, typename Again>
 void ExpectNameIsUsedAgainInFlight(Submit submit, Again again) {
   for (const int late : {0, size() - 1}) {
@@ -41,8 +41,8 @@ void ExpectNameIsUsedAgainInFlight(Submit submit) {
   ExpectNameIsUsedAgainInFlight(submit, submit);
 }
 
-TEST(NameTest, NameInFlightIsUsedAgainByEveryOperation) {
-  if (size() == 1) GTEST_SKIP() << "nothing stays in flight";
+TEST(NameTest, EveryOperationCanReuseANameInFlight) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   const at::Tensor tensor = at::ones({2 * size(), 3});
   const auto with = [](auto options) { return options.name("twice"); };
   ExpectNameIsUsedAgainInFlight(
@@ -59,15 +59,15 @@ TEST(NameTest, NameInFlightIsUsedAgainByEveryOperation) {
   ExpectNameIsUsedAgainInFlight([&] {
     return reducescatter_async(tensor, with(ReducescatterOptions()));
   });
-  // Operations share their names.
+  // Different operations share their names.
   ExpectNameIsUsedAgainInFlight(
       [&] { return allreduce_async(tensor, with(AllreduceOptions())); },
       [&] { return allgather_async(tensor, with(AllgatherOptions())); });
 }
 
-TEST(NameTest, NameInFlightIsUsedAgainInTheOrderOfSubmissions) {
+TEST(NameTest, ReusedNameKeepsTheOrderOfSubmissions) {
   const auto options = With(ReduceOp::Sum).name("again");
-  // Nothing is complete before rank 0 has submitted.
+  // Nothing completes before rank 0 has submitted.
   if (rank() == 0 && size() > 1) barrier();
   std::vector<Work> works;
   for (int k = 1; k <= 3; ++k) {
@@ -82,7 +82,7 @@ TEST(NameTest, NameInFlightIsUsedAgainInTheOrderOfSubmissions) {
   }
 }
 
-TEST(NameTest, ReservedNamesAreRefusedAtOnce) {
+TEST(NameTest, ReservedNamesAreRejectedImmediately) {
   EXPECT_THAT(ErrorText([] {
                 allreduce(at::ones({1}),
                           AllreduceOptions().name("a@process_set.1"));
@@ -90,7 +90,7 @@ TEST(NameTest, ReservedNamesAreRefusedAtOnce) {
               HasSubstr("reserved"));
 }
 
-// The automatic name of the operation that fails with this text.
+// Returns the automatic name of the operation that fails with this text.
 std::string AutomaticName(const std::string& text) {
   const size_t begin = text.find('\'') + 1;
   const std::string name = text.substr(begin, text.find('\'', begin) - begin);
@@ -98,9 +98,9 @@ std::string AutomaticName(const std::string& text) {
   return name;
 }
 
-// Each takes as many names in turn, however many calls there are; so every name
-// becomes known to all ranks, and travels as an id.
-TEST(NameTest, AutomaticNamesReturn) {
+// Each kind uses the same number of names in turn. So every name becomes known
+// to all ranks and is sent as an id.
+TEST(NameTest, AutomaticNamesRepeat) {
   constexpr int kNames = 60;
   const at::Tensor none;
   const std::vector<std::function<void()>> operations = {
@@ -127,8 +127,8 @@ TEST(NameTest, AutomaticNamesReturn) {
   }
 }
 
-// Names follow from the order of calls alone.
-TEST(NameTest, RanksThatWaitAtOtherMomentsHaveTheSameAutomaticNames) {
+// Names depend only on the order of calls.
+TEST(NameTest, AutomaticNamesDoNotDependOnWhenRanksWait) {
   constexpr int kCalls = 150;
   std::vector<Work> later;
   for (int i = 0; i < kCalls; ++i) {
@@ -155,7 +155,7 @@ TEST(NameTest, RanksThatWaitAtOtherMomentsHaveTheSameAutomaticNames) {
   }
 }
 
-TEST(NameTest, NamesAreInMessages) {
+TEST(NameTest, MessagesContainNames) {
   EXPECT_THAT(ErrorText([] {
                 allgather(at::Tensor(), AllgatherOptions().name("my_rows"));
               }),

@@ -8,8 +8,8 @@
 namespace hvdlite {
 namespace {
 
-// A tensor of shape {rows, 3} with sparse rows: `count` of them, from row
-// `rank` on, every second one, and each twice.
+// Makes a tensor of shape {rows, 3} with `count` sparse rows: every second row
+// from row `rank` on, each twice.
 at::Tensor SparseRows(int rank, int64_t rows, int64_t count,
                       at::ScalarType type) {
   const at::Tensor index =
@@ -21,11 +21,11 @@ at::Tensor SparseRows(int rank, int64_t rows, int64_t count,
 
 at::Tensor Dense(const at::Tensor& coo) { return coo.to_dense(); }
 
-// Two rows out of many: they travel as they are.
+// Two rows of many: they are sent as sparse tensors.
 at::Tensor Few(int rank, at::ScalarType type) {
   return SparseRows(rank, 1000, rank % 3, type);
 }
-// Most rows: they travel as a dense tensor.
+// Most rows: they are sent as a dense tensor.
 at::Tensor Many(int rank, at::ScalarType type) {
   return SparseRows(rank, 10, 40, type);
 }
@@ -55,7 +55,7 @@ TEST(SparseAllreduceTest, SumsAndAveragesWhetherSparseOrDenseIsSmaller) {
   });
 }
 
-TEST(SparseAllreduceTest, OfElementsInTwoDimensions) {
+TEST(SparseAllreduceTest, ElementsInTwoSparseDimensions) {
   const auto make = [](int from) {
     return at::sparse_coo_tensor(
         at::tensor({from, 50, from, 60}, at::kLong).view({2, 2}),
@@ -108,7 +108,7 @@ TEST(SparseAllreduceTest, CompressionRoundsTheValues) {
   }
 }
 
-// A row per entry of `values`, all of them row 1 of `rows`.
+// Makes one row per entry of `values`. All of them are row 1 of `rows`.
 at::Tensor OneRow(const std::vector<double>& values, int64_t rows,
                   at::ScalarType type) {
   const auto count = static_cast<int64_t>(values.size());
@@ -118,7 +118,7 @@ at::Tensor OneRow(const std::vector<double>& values, int64_t rows,
 }
 
 TEST(SparseAllreduceTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
-  // With 1 row the dense tensor is smaller, with 1000 what is gathered.
+  // With 1 row the dense tensor is smaller, with 1000 rows the sparse one.
   for (const int64_t rows : {2, 1000}) {
     const auto reduced = [&](const at::Tensor& mine,
                              const AllreduceOptions& options) {
@@ -150,7 +150,7 @@ TEST(SparseAllreduceTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
                       With(ReduceOp::Average)),
               at::tensor(average).to(at::kBFloat16).item<double>())
         << rows;
-    // Near the limit of float32, too.
+    // The same near the limit of float32.
     EXPECT_NEAR(reduced(OneRow({3e38}, rows, at::kBFloat16),
                         With(ReduceOp::Average)),
                 3e38, 0x1p-8 * 3e38)

@@ -1,5 +1,5 @@
-// What every operation gives, in every form, on several process sets: tensors
-// of every dtype, of one to three dimensions, which lie in memory in any way.
+// The results of every operation, in every form, on several process sets:
+// tensors of every dtype, with one to three dimensions and any strides.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// A way to run an operation on tensors, each by itself or as a group.
+// A way to run an operation on tensors, one by one or as a group.
 struct Form {
   std::string name;
   std::function<Tensors(const Tensors&)> run;
 
   bool in_place() const { return name.back() == '_'; }
-  // A call after the other.
+  // Calls one after the other.
   bool blocks() const {
     return name.find("async") == name.npos && name.find("grouped") == name.npos;
   }
@@ -36,7 +36,7 @@ Form Each(const char* name, Call call) {
           }};
 }
 
-// All in flight at once.
+// All of them are in flight at once.
 template <typename Submit>
 Form Async(const char* name, Submit submit) {
   return {name, [=](const Tensors& inputs) {
@@ -48,7 +48,7 @@ Form Async(const char* name, Submit submit) {
           }};
 }
 
-// What has been waited for is done.
+// Checks that an operation is done after the wait.
 Tensors WaitFor(const GroupWork& work) {
   Tensors results = work.wait();
   EXPECT_TRUE(work.is_completed());
@@ -60,9 +60,9 @@ Tensors WaitFor(const GroupWork& work) {
 struct Operation {
   std::string name;
   std::vector<Form> forms;
-  // The rows that a member has of the tensor number `index`.
+  // The rows that a member has of tensor `index`.
   std::function<int64_t(int member, size_t index)> rows;
-  // What this rank gets of the members' tensors.
+  // The result of this rank for the members' tensors.
   std::function<at::Tensor(const Tensors&)> expected;
   std::function<bool(at::ScalarType)> takes;
   bool is_exact = true;
@@ -108,7 +108,8 @@ std::vector<Form> ReducescatterForms(const ReducescatterOptions& options) {
   };
 }
 
-// `factor` times the tensor: integers in float64, truncated toward zero.
+// Returns `factor` times the tensor. Integers are multiplied in float64 and
+// truncated toward zero.
 at::Tensor Scaled(const at::Tensor& tensor, double factor) {
   const at::ScalarType type = tensor.scalar_type();
   if (factor == 1 || type == at::kBool) return tensor;
@@ -176,7 +177,7 @@ std::vector<Operation> Reductions(const ProcessSet& set,
   return operations;
 }
 
-// Of one type, which LibTorch may be able only to copy.
+// Tensors of one type, which LibTorch may only be able to copy.
 at::Tensor Concatenated(const Tensors& parts) {
   const at::ScalarType type = parts.front().scalar_type();
   if (!IsOnlyCopied(type)) return at::cat(parts);
@@ -198,7 +199,7 @@ Operation Gathering(const ProcessSet& set) {
         [=](auto& all) {
           return WaitFor(grouped_allgather_async(all, options));
         }}},
-      // Of some tensors the first member has no rows.
+      // The first member has no rows of some tensors.
       [](int member, size_t index) {
         if (index % 3 == 0) return 2;
         return index % 3 == 1 ? 1 + member : member * static_cast<int>(index);
@@ -227,7 +228,7 @@ Operation Broadcasting(const ProcessSet& set, int root) {
       TakesAll};
 }
 
-// Rows that member `from` sends to member `to`.
+// Number of rows that member `from` sends to member `to`.
 int64_t RowsFromTo(int from, int to) { return (2 * from + 3 * to + 1) % 4; }
 
 Operation Exchanging(const ProcessSet& set, at::ScalarType splits_type) {
@@ -291,8 +292,8 @@ std::vector<Operation> OperationsOf(const ProcessSet& set,
   return operations;
 }
 
-// The same values: contiguous, with gaps, or with the dimensions turned round
-// and, where numbers are complex, their conjugation still due.
+// The same values in other layouts: contiguous, with gaps, or with the
+// dimensions reversed and, for complex numbers, with lazy conjugation.
 at::Tensor Laid(const at::Tensor& tensor, size_t index) {
   const size_t way = (index + index / 3 + 2) % 3;
   if (way == 0) return tensor.clone();
@@ -307,15 +308,15 @@ at::Tensor Laid(const at::Tensor& tensor, size_t index) {
   return turned.conj().resolve_conj().transpose(0, -1).conj();
 }
 
-// {rows}, {rows, `width`} or {rows, 2, 3}.
+// Shape {rows}, {rows, `width`} or {rows, 2, 3}.
 std::vector<int64_t> Shape(int64_t rows, size_t index, int64_t width) {
   if (index % 3 == 0) return {rows};
   return index % 3 == 1 ? std::vector<int64_t>{rows, width}
                         : std::vector<int64_t>{rows, 2, 3};
 }
 
-// A tensor of each of the types, numbered from `first` on, in every form of the
-// operation.
+// Runs every form of the operation on one tensor of each type. The tensors are
+// numbered from `first`.
 void ExpectValues(const Operation& operation, const ProcessSet& set,
                   const std::vector<at::ScalarType>& types, size_t first = 0,
                   int64_t width = 5) {
@@ -352,7 +353,7 @@ void ExpectValues(const Operation& operation, const ProcessSet& set,
   }
 }
 
-TEST(ValuesTest, OfEveryOperationFormDtypeAndProcessSet) {
+TEST(ValuesTest, EveryOperationFormDtypeAndProcessSet) {
   std::vector<at::ScalarType> types(std::begin(kDtypes), std::end(kDtypes));
   for (const at::ScalarType type :
        {internal::kUint16, internal::kUint32, internal::kUint64}) {
@@ -375,7 +376,7 @@ TEST(ValuesTest, OfEveryOperationFormDtypeAndProcessSet) {
   });
 }
 
-TEST(ValuesTest, OfTensorsLargerThanAChunk) {
+TEST(ValuesTest, TensorsLargerThanAChunk) {
   for (Operation& operation : OperationsOf(ProcessSet(), {{ReduceOp::Sum}})) {
     operation.forms.resize(2);
     size_t largest = 0;
@@ -393,7 +394,7 @@ TEST(ValuesTest, OfTensorsLargerThanAChunk) {
   }
 }
 
-TEST(ValuesTest, OfManyInFlightInAnyOrder) {
+TEST(ValuesTest, ManyOperationsInFlightInAnyOrder) {
   constexpr int kCount = 40;
   const auto named = [](auto options, int tensor) {
     return options.name("many." + std::to_string(tensor));

@@ -48,12 +48,12 @@ TEST(WorkTest, DroppedOperationsStillRun) {
   const auto options = AllreduceOptions().op(ReduceOp::Sum);
   const at::Tensor tensor = at::ones({5});
   (void)allreduce_async_(tensor, options);
-  // Goes with the one before it.
+  // This is reduced together with the previous one.
   allreduce(at::ones({1}), options);
   EXPECT_TRUE(tensor.eq(size()).all().item<bool>());
 }
 
-// The same path on all ranks.
+// Returns the same path on all ranks.
 std::string TracePath(const std::string& name) {
   return broadcast_object(::testing::TempDir() + "hvdlite_" + name + "_" +
                               std::to_string(getpid()) + ".json",
@@ -98,7 +98,7 @@ TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
   std::remove(path.c_str());
 }
 
-TEST(TimelineTest, IsStartedAgainInOtherFilesAndTheSame) {
+TEST(TimelineTest, CanRecordAgainIntoTheSameOrAnotherFile) {
   const auto run = [](const std::string& name) {
     allreduce(at::ones({3}), AllreduceOptions().name(name));
   };
@@ -125,7 +125,7 @@ TEST(TimelineTest, IsStartedAgainInOtherFilesAndTheSame) {
   std::remove(second.c_str());
 }
 
-TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
+TEST(TimelineTest, FileThatOneRankCannotWriteFailsOnAllRanks) {
   const std::string good = TracePath("ok");
   const bool bad = rank() == size() - 1;
   ExpectSameError(
@@ -136,17 +136,17 @@ TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
   if (rank() == 0) std::remove(good.c_str());
 }
 
-TEST(TimelineTest, PathsThatDifferAreTheSameErrorOnAll) {
+TEST(TimelineTest, DifferentPathsFailOnAllRanks) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
   const std::string good = TracePath("ok");
   const std::string last = std::to_string(size() - 1);
   const bool other = rank() == size() - 1;
   ExpectSameError(
       [&] { start_timeline(other ? good + ".other" : good); },
-      "rank 0 '" + good + "', rank " + last + " '" + good + ".other'");
-  start_timeline(good);  // none is recorded
+      "rank 0 has '" + good + "', rank " + last + " has '" + good + ".other'");
+  start_timeline(good);  // the failed calls have not started a recording
   stop_timeline();
-  // As with HVDLITE_TIMELINE, directories are a rank's own.
+  // As with HVDLITE_TIMELINE, each rank may have its own directory.
   start_timeline(other ? "/" + good : good);
   stop_timeline();
   if (rank() == 0) std::remove(good.c_str());

@@ -1,6 +1,6 @@
 // Parameters whose data is replaced between synchronize(), backward() and
-// step(), after which autograd may accumulate their gradients anew; on any
-// number of ranks.
+// step(). Afterwards autograd may accumulate their gradients with a new node.
+// On any number of ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -24,7 +24,7 @@ void SetType(torch::Tensor& parameter, torch::ScalarType type) {
   parameter.set_data(parameter.detach().to(type));
 }
 
-// Replaces the data, or more, of a parameter of float64.
+// Replaces the data (and possibly more) of a parameter of float64.
 struct Change {
   const char* name;
   std::function<void(torch::Tensor&)> make;
@@ -52,7 +52,7 @@ const Change kChanges[] = {
      }},
 };
 
-// The change, op, groups, and whether gradients are views.
+// The change, the op, the groups, and whether gradients are views.
 class ChangedParametersTest : public ::testing::TestWithParam<
                                   std::tuple<Change, ReduceOp, int64_t, bool>> {
  protected:
@@ -65,12 +65,12 @@ class ChangedParametersTest : public ::testing::TestWithParam<
         .groups(std::get<2>(GetParam()))
         .gradient_as_fusion_view(std::get<3>(GetParam()));
   }
-  // Where rank r contributes r + 1.
+  // The expected result if rank r contributes r + 1.
   double Reduced() const {
     return options().op() == ReduceOp::Sum ? SumOfRanks()
                                            : SumOfRanks() / size();
   }
-  // Where every rank contributes `value`.
+  // The expected result if every rank contributes `value`.
   double ReducedOf(double value) const {
     return options().op() == ReduceOp::Sum ? value * size() : value;
   }
@@ -128,7 +128,7 @@ TEST_P(ChangedParametersTest, GradientAfterStepIsReducedByTheNext) {
   }
 }
 
-// Whichever of them the change comes after.
+// The change may come after step() or after synchronize().
 TEST_P(ChangedParametersTest, SecondBackwardBeforeStepIsRefused) {
   const auto second_is_refused = [&] {
     Backward({changed});
@@ -173,8 +173,8 @@ TEST_P(ChangedParametersTest, GradientBeforeTheChangeIsReduced) {
   ExpectEverywhere(other, 1 - Reduced());
 }
 
-// The gradient is what it was: a sum does not count it again.
-TEST_P(ChangedParametersTest, ResultIsNotReducedAgainForTheChangeAlone) {
+// The gradient has not changed, so a sum must not count it again.
+TEST_P(ChangedParametersTest, ChangeAloneDoesNotReduceAResultAgain) {
   DistributedOptimizer optimizer = Wrap();
   Backward({changed, other});
   optimizer.synchronize();
@@ -183,7 +183,7 @@ TEST_P(ChangedParametersTest, ResultIsNotReducedAgainForTheChangeAlone) {
   ExpectEverywhere(changed, 1 - Reduced());
 }
 
-TEST(ParametersOfAnotherShapeTest, AreTrainedFromTheNextZeroGradOn) {
+TEST(ParametersOfAnotherShapeTest, TrainAfterTheNextZeroGrad) {
   for (const bool views : {false, true}) {
     torch::Tensor weight = torch::ones({3}).requires_grad_();
     DistributedOptimizer optimizer = DistributeSgd(
@@ -199,7 +199,7 @@ TEST(ParametersOfAnotherShapeTest, AreTrainedFromTheNextZeroGradOn) {
   }
 }
 
-// Frozen when the optimizer was made.
+// The parameter was frozen when the optimizer was made.
 TEST(ThawedParametersTest, GradientAfterSynchronizeIsReducedByStep) {
   for (const ReduceOp op : {ReduceOp::Average, ReduceOp::Sum}) {
     torch::Tensor thawed = torch::ones({3});
@@ -235,7 +235,7 @@ class ChangedModelTest : public EveryWayTest {};
 
 INSTANTIATE_TEST_SUITE_P(, ChangedModelTest, EveryWay());
 
-// A whole model, forth and back, with the optimizer's calls in any order.
+// Changes a whole model twice, with the optimizer's calls in any order.
 TEST_P(ChangedModelTest, TrainsAsOneProcess) {
   Net net = MakeNet();
   Net alone = MakeNet();

@@ -1,5 +1,5 @@
-// What is special about complex parameters, on any number of ranks;
-// ComplexModel is trained in training_equivalence_test.cc.
+// Special cases of complex parameters, on any number of ranks.
+// training_equivalence_test.cc trains ComplexModel.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -15,7 +15,7 @@ class ComplexGradientsTest : public EveryWayTest {};
 
 INSTANTIATE_TEST_SUITE_P(, ComplexGradientsTest, EveryWay());
 
-TEST_P(ComplexGradientsTest, ConjugationAndSignThatAreDueCount) {
+TEST_P(ComplexGradientsTest, LazyConjugationAndNegationAreApplied) {
   torch::Tensor weight =
       torch::zeros({2, 3}, torch::kComplexFloat).requires_grad_();
   torch::Tensor other = torch::zeros({5}).requires_grad_();
@@ -30,7 +30,7 @@ TEST_P(ComplexGradientsTest, ConjugationAndSignThatAreDueCount) {
                            step);
     };
     {
-      // Views that do not keep what they are views of: nobody else refers to
+      // These views do not keep their base alive, so no other tensor refers to
       // the gradients' memory.
       const at::AutoDispatchBelowADInplaceOrView guard;
       weight.mutable_grad() = values({2, 3}, torch::kComplexFloat).conj();
@@ -45,7 +45,7 @@ TEST_P(ComplexGradientsTest, ConjugationAndSignThatAreDueCount) {
   }
 }
 
-TEST_P(ComplexGradientsTest, SparseOnesAreReduced) {
+TEST_P(ComplexGradientsTest, SparseGradientsAreReduced) {
   torch::Tensor table =
       torch::zeros({9, 2}, torch::kComplexDouble).requires_grad_();
   DistributedOptimizer optimizer = DistributeSgd({{"table", table}}, options());
@@ -61,15 +61,15 @@ TEST_P(ComplexGradientsTest, SparseOnesAreReduced) {
   }
 }
 
-TEST_P(ComplexGradientsTest, AdasumAndTheLikeAreRefused) {
+TEST_P(ComplexGradientsTest, AdasumIsRejected) {
   torch::Tensor weight =
       torch::zeros({3}, torch::kComplexDouble).requires_grad_();
   ExpectSameError(
       [&] {
         DistributeSgd({{"weight", weight}}, options().op(ReduceOp::Adasum));
       },
-      "parameter 'weight': Adasum is for floating-point tensors, but the dtype "
-      "is complex128");
+      "parameter 'weight': Adasum supports floating-point tensors only, but "
+      "the dtype is complex128");
 }
 
 }  // namespace

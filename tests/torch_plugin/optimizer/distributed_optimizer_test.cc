@@ -1,4 +1,4 @@
-// What DistributedOptimizer does step by step, on any number of ranks.
+// The steps of DistributedOptimizer in detail, on any number of ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -42,7 +42,7 @@ TEST_P(GradientsTest, ParameterUnusedEverywhereStaysWithoutGradient) {
         std::make_unique<torch::optim::SGD>(
             parameters.values(), torch::optim::SGDOptions(0.5).weight_decay(1)),
         parameters, options().op(op));
-    // Used once, so that there is an old gradient in its place.
+    // Use it once, so that there is an old gradient in its place.
     Backward({used, unused});
     optimizer.synchronize();
     for (int step = 0; step < 2; ++step) {
@@ -61,7 +61,8 @@ TEST_P(GradientsTest, ParameterUnusedEverywhereStaysWithoutGradient) {
   }
 }
 
-// On the first rank all but one, on the last one that one, on others nothing.
+// The first rank uses all parameters except one, the last rank uses that one,
+// and other ranks use none.
 TEST_P(GradientsTest, ParameterUsedOnSomeRanksGetsItsGradientEverywhere) {
   for (const ReduceOp op : kOptimizerOps) {
     Net net = MakeNet();
@@ -85,7 +86,8 @@ TEST_P(GradientsTest, ParameterUsedOnSomeRanksGetsItsGradientEverywhere) {
   }
 }
 
-// Who has a gradient is told in 16 bits, too, where it must not become 0.
+// The presence of gradients is also sent in 16 bits. It must not become 0
+// there.
 TEST_P(GradientsTest, PresenceSurvivesCompressionAndPredivision) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(
@@ -97,11 +99,11 @@ TEST_P(GradientsTest, PresenceSurvivesCompressionAndPredivision) {
   EXPECT_FALSE(net->linear->weight.grad().defined());
 }
 
-TEST_P(GradientsTest, NonContiguousOnesAreReduced) {
+TEST_P(GradientsTest, NonContiguousGradientsAreReduced) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   torch::Tensor& weight = net->linear->weight;
-  // Accumulation keeps the strides of a gradient that is there.
+  // Accumulation keeps the strides of an existing gradient.
   weight.mutable_grad() =
       torch::zeros({weight.size(1), weight.size(0)}, torch::kDouble).t();
   Loss(net, Shard(WholeBatch(0))).backward();
@@ -112,8 +114,8 @@ TEST_P(GradientsTest, NonContiguousOnesAreReduced) {
   EXPECT_TRUE(torch::allclose(weight.grad(), alone->linear->weight.grad()));
 }
 
-// In flight, and complete while others of its group are not.
-TEST_P(GradientsTest, BackwardIntoACompleteOneIsRefused) {
+// The gradient is in flight, and is complete while others of its group are not.
+TEST_P(GradientsTest, BackwardIntoACompleteGradientIsRejected) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   const auto backward = [&] { net->linear->bias.sum().backward(); };
@@ -136,7 +138,7 @@ TEST_P(GradientsTest, SumIsNotCountedTwiceBySynchronizingAgain) {
   (one.sum() + two.sum()).backward();
   optimizer.synchronize();
   optimizer.synchronize();
-  two.sum().backward();  // of a part of the parameters
+  two.sum().backward();  // uses some of the parameters only
   for (const bool step : {false, true}) {
     step ? static_cast<void>(optimizer.step()) : optimizer.synchronize();
     EXPECT_TRUE(AllEqual(one.grad(), size()));
@@ -167,13 +169,13 @@ TEST_P(GradientsTest, ZeroGradWaitsAndClears) {
   EXPECT_TRUE(AllEqual(net->linear->weight.grad(), 0));
 }
 
-TEST_P(GradientsTest, HooksDieWithTheOptimizer) {
+TEST_P(GradientsTest, HooksAreRemovedWithTheOptimizer) {
   Net net = MakeNet();
   {
     DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
     Loss(net, Shard(WholeBatch(0))).backward();
   }
-  // Nothing is reduced, nothing is in flight, nothing throws.
+  // Nothing is reduced, nothing is in flight, and nothing throws.
   for (int pass = 0; pass < 3; ++pass) {
     net->zero_grad();
     Backward({net->linear->bias});
@@ -186,7 +188,7 @@ TEST_P(GradientsTest, HooksDieWithTheOptimizer) {
   ExpectSameOnAllRanks(*net);
 }
 
-TEST_P(GradientsTest, MovedOptimizerGoesOnAndKeepsItsInnerAddress) {
+TEST_P(GradientsTest, MovedOptimizerWorksAndKeepsItsInnerAddress) {
   Net net = MakeNet();
   DistributedOptimizer first = Distribute(net, MakeSgd, options());
   const torch::optim::Optimizer* const inner = &first.inner();
@@ -203,7 +205,7 @@ TEST_P(GradientsTest, MovedOptimizerGoesOnAndKeepsItsInnerAddress) {
   ExpectClose(*net, *alone);
 }
 
-TEST(DistributedOptimizerTest, GroupsThatAreGivenKnowWhoIsUnused) {
+TEST(DistributedOptimizerTest, GivenGroupsHandleUnusedParameters) {
   for (const bool views : {false, true}) {
     std::vector<torch::Tensor> tensors;
     Parameters parameters;
@@ -228,7 +230,7 @@ TEST(DistributedOptimizerTest, GroupsThatAreGivenKnowWhoIsUnused) {
 }
 
 TEST(DistributedOptimizerTest, LayoutThatDiffersAmongRanksIsAnError) {
-  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   Net net = MakeNet();
   if (IsLast()) {
     const torch::NoGradGuard no_grad;
@@ -241,9 +243,9 @@ TEST(DistributedOptimizerTest, LayoutThatDiffersAmongRanksIsAnError) {
   ExpectClose(*net, *MakeNet());
 }
 
-// Whatever the order in which gradients are complete.
+// The order in which gradients are complete does not matter.
 TEST(DistributedOptimizerTest, FirstOfSeveralErrorsIsTheSameOnAllRanks) {
-  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   torch::Tensor one = torch::ones({IsLast() ? 4 : 3}).requires_grad_();
   torch::Tensor two = torch::ones({IsLast() ? 6 : 5}).requires_grad_();
   DistributedOptimizer optimizer = DistributeSgd({{"one", one}, {"two", two}});
@@ -254,7 +256,7 @@ TEST(DistributedOptimizerTest, FirstOfSeveralErrorsIsTheSameOnAllRanks) {
 }
 
 TEST(DistributedOptimizerTest, MismatchNamesGroupAndParameter) {
-  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   Net net = MakeNet();
   if (IsLast()) net->linear->bias.set_data(torch::zeros({6}, torch::kDouble));
   DistributedOptimizer optimizer =
@@ -268,7 +270,7 @@ TEST(DistributedOptimizerTest, MismatchNamesGroupAndParameter) {
 }
 
 TEST(DistributedOptimizerTest, GroupsThatDifferAmongRanksAreAnError) {
-  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   Net net = MakeNet();
   std::vector<at::Tensor> group = net->parameters();
   if (rank() == 0) std::swap(group.front(), group.back());
@@ -335,7 +337,7 @@ DistributedOptimizer DistributeLbfgs(Net& net) {
   });
 }
 
-// The second of LBFGS's evaluations fails, when it has changed the parameters.
+// LBFGS's second evaluation fails after it has changed the parameters.
 TEST(DistributedOptimizerTest, StepThatThrowsLeavesParametersUnchanged) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = DistributeLbfgs(net);
@@ -356,9 +358,9 @@ TEST(DistributedOptimizerTest, StepThatThrowsLeavesParametersUnchanged) {
   optimizer.synchronize();
 }
 
-// The other ranks reduce what they have on each of LBFGS's evaluations.
+// The other ranks reduce their gradients in each of LBFGS's evaluations.
 TEST(DistributedOptimizerTest, ClosureMayComputeNoGradientOnOneRank) {
-  if (size() == 1) GTEST_SKIP() << "no other rank has one";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   Net net = MakeNet();
   DistributedOptimizer optimizer = DistributeLbfgs(net);
   int calls = 0;
@@ -375,7 +377,7 @@ TEST(DistributedOptimizerTest, ClosureMayComputeNoGradientOnOneRank) {
   ExpectSameOnAllRanks(*net);
 }
 
-// Neither those of the same names and ranks, nor those of sets that overlap.
+// Optimizers with the same names and ranks, and those of overlapping sets.
 TEST(DistributedOptimizerTest, SeveralOptimizersDoNotClash) {
   const ProcessSet first = add_process_set({0});
   const ProcessSet even = EvenRanks();
@@ -389,7 +391,7 @@ TEST(DistributedOptimizerTest, SeveralOptimizersDoNotClash) {
     optimizers.push_back(Distribute(net, MakeSgd, Options().process_set(set)));
     Loss(net, Shard(WholeBatch(0, set.size()), set.rank())).backward();
   }
-  // In the opposite order.
+  // This rank uses the opposite order.
   for (; !optimizers.empty(); optimizers.pop_back()) optimizers.back().step();
   for (const auto& [net, set] : nets) {
     Net alone = MakeNet();

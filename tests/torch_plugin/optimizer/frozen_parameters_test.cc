@@ -1,6 +1,6 @@
-// Parameters that are frozen and unfrozen on the way, or have no gradient ever,
-// on any number of ranks. FreezingModel is trained in
-// training_equivalence_test.cc.
+// Parameters that are frozen and unfrozen during training, or never have a
+// gradient, on any number of ranks. training_equivalence_test.cc trains
+// FreezingModel.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -17,7 +17,7 @@ class FrozenParametersTest : public EveryWayTest {};
 
 INSTANTIATE_TEST_SUITE_P(, FrozenParametersTest, EveryWay());
 
-// Each has a part of the model, and freezes the other's.
+// Each optimizer has one part of the model and freezes the other part.
 TEST_P(FrozenParametersTest, OptimizersThatTakeTurnsTrainAsOneProcess) {
   Net net = MakeNet();
   Net alone = MakeNet();
@@ -53,8 +53,8 @@ TEST_P(FrozenParametersTest, OptimizersThatTakeTurnsTrainAsOneProcess) {
   }
 }
 
-// The others count as zeros, and get the result.
-TEST_P(FrozenParametersTest, OnSomeRanksGetsTheOthersGradient) {
+// The other ranks contribute zeros and get the result.
+TEST_P(FrozenParametersTest, ParameterFrozenOnSomeRanksGetsTheOthersGradient) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   torch::Tensor& bias = net->convolution->bias;
@@ -75,8 +75,8 @@ TEST_P(FrozenParametersTest, OnSomeRanksGetsTheOthersGradient) {
   }
 }
 
-// Its hooks are there from the next step on.
-TEST_P(FrozenParametersTest, UnfrozenParameterIsWatched) {
+// The parameter has hooks from the next step on.
+TEST_P(FrozenParametersTest, UnfrozenParameterGetsHooks) {
   Net net = MakeNet();
   Freeze(*net->convolution, true);
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
@@ -99,7 +99,7 @@ struct MaskedModel : torch::nn::Module {
       "weight", torch::full({4}, 1.0 + rank(), torch::kDouble));
 };
 
-// Integers and flags cannot have one.
+// Integers and flags cannot have a gradient.
 TEST_P(FrozenParametersTest, ParametersWithoutGradientMayHaveAnyDtype) {
   MaskedModel model;
   broadcast_parameters(model, 0);

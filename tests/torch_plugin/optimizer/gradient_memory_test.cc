@@ -1,4 +1,4 @@
-// Gradients whose memory is not theirs alone, on any number of ranks.
+// Gradients that share their memory with other tensors, on any number of ranks.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -27,8 +27,8 @@ TEST(GradientMemoryTest, GradientsThatShareMemoryAreReducedOnce) {
   EXPECT_TRUE(AllEqual(early.grad(), size()));
 }
 
-// The bias's gradient is a view of that of the sum, which the weight's gradient
-// is computed from when the bias's has been reduced.
+// The bias's gradient is a view of the sum's gradient. backward() computes the
+// weight's gradient from the latter after the bias's has been reduced.
 TEST(GradientMemoryTest, GradientThatBackwardStillReadsIsNotChanged) {
   torch::Tensor weight = torch::ones({1, 5}).requires_grad_();
   torch::Tensor bias = torch::zeros({5}).requires_grad_();
@@ -70,8 +70,8 @@ TEST(GradientMemoryTest, GradientsStayViewsOfABuffer) {
   }
 }
 
-// The gradient shares its memory, and so is copied back at the end.
-TEST(GradientMemoryTest, AStepAfterOneThatCouldNotDeliverIsWhole) {
+// The gradient shares its memory, so it is copied back at the end.
+TEST(GradientMemoryTest, StepAfterAFailedDeliveryIsComplete) {
   torch::Tensor one = torch::ones({4}).requires_grad_();
   torch::Tensor two = torch::ones({4}).requires_grad_();
   const torch::Tensor buffer = torch::zeros({10});

@@ -1,4 +1,4 @@
-// Where gradients lie with gradient_as_fusion_view, on any number of ranks.
+// The places of gradients with gradient_as_fusion_view, on any number of ranks.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -87,8 +87,8 @@ TEST(GradientViewTest, GradientsStayInTheirPlacesFromStepToStep) {
   }
 }
 
-// Before synchronize() could copy a result.
-TEST(GradientViewTest, GradientsAreReducedWhereTheyLie) {
+// This checks before synchronize() could copy a result.
+TEST(GradientViewTest, GradientsAreReducedInPlace) {
   torch::Tensor late = torch::ones({5}).requires_grad_();
   torch::Tensor early = torch::ones({5}).requires_grad_();
   torch::Tensor early_strided =
@@ -111,7 +111,7 @@ TEST(GradientViewTest, GradientsAreReducedWhereTheyLie) {
   }
 }
 
-// As they are in models: beyond what is sent at once.
+// Sizes as in models: larger than what is sent at once.
 TEST(GradientViewTest, LargeGradientsAreReducedInEveryStep) {
   for (const int64_t groups : {0, 1}) {
     std::vector<torch::Tensor> parameters;
@@ -151,7 +151,8 @@ TEST(GradientViewTest, GradientThatTheProgramSetsIsReducedInItsPlace) {
   Backward({weight});
   optimizer.step();
   const uintptr_t place = AddressOf(weight.grad());
-  // New, of other strides, its own place, and its own place the other way.
+  // New gradients: with other strides, in their own place, and there
+  // transposed.
   for (int kind = 0; kind < 4; ++kind) {
     torch::Tensor mine = kind == 0   ? torch::empty({4, 3})
                          : kind == 1 ? torch::empty({3, 4}).t()
@@ -161,7 +162,7 @@ TEST(GradientViewTest, GradientThatTheProgramSetsIsReducedInItsPlace) {
     mine.copy_(values);
     weight.mutable_grad() = mine;
     if (kind < 2) {
-      // backward() adds to what is there.
+      // backward() adds to the existing gradient.
       weight.sum().backward();
       optimizer.synchronize();
       EXPECT_TRUE(weight.grad().equal((values + 1) * size()));
@@ -247,7 +248,7 @@ TEST(GradientViewTest, PlacesGrowWithTheParameters) {
   }
 }
 
-// They lie where the new ones are to lie.
+// The old gradients lie where the new ones will lie.
 TEST(GradientViewTest, GradientsOfAnotherTypeAreConvertedInTheirPlaces) {
   torch::Tensor weight = torch::ones({7}, torch::kDouble).requires_grad_();
   DistributedOptimizer optimizer =
@@ -279,8 +280,8 @@ TEST(GradientViewTest, GradientWithAGraphKeepsIt) {
   EXPECT_TRUE(AllEqual(weight.grad(), SumOfRanks()));
 }
 
-// It warns.
-TEST(GradientViewTest, RankWithoutMemoryDoesWithout) {
+// The rank logs a warning.
+TEST(GradientViewTest, RankWithoutMemoryWarnsAndTrains) {
   torch::Tensor weight = torch::ones({3}).requires_grad_();
   const int64_t elements = rank() == size() - 1 ? int64_t{1} << 54 : 1;
   torch::Tensor bias = torch::ones({1}).expand({elements}).detach();

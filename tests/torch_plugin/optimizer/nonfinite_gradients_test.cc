@@ -23,14 +23,14 @@ using ::testing::HasSubstr;
 
 std::string Mode() { return Config::from_env().nonfinite_gradients; }
 
-// What training with one gradient that is not finite does.
+// The outcome of training with one gradient that is not finite.
 struct Outcome {
   std::string log;
   std::string error = "nothing was thrown";
   int64_t skipped = 0;
 };
 
-// Four steps; `backward` makes that gradient in number `bad_step`.
+// Trains four steps. `backward` makes that gradient in step `bad_step`.
 Outcome Train(DistributedOptimizer& optimizer, int bad_step,
               const std::function<void(int step)>& backward,
               bool with_closure = false) {
@@ -61,7 +61,7 @@ Outcome Train(DistributedOptimizer& optimizer, int bad_step,
   return outcome;
 }
 
-// The last rank's gradient of `parameter` was not finite.
+// Checks the outcome if the last rank's gradient of `parameter` is not finite.
 void ExpectTreatedAsAskedFor(const Outcome& outcome,
                              const std::string& parameter, int bad_step,
                              const std::vector<torch::Tensor>& parameters,
@@ -91,7 +91,7 @@ void ExpectTreatedAsAskedFor(const Outcome& outcome,
   bool finite = true;
   for (const torch::Tensor& one : parameters) {
     finite = finite && one.isfinite().all().item<bool>();
-    // NaN equals nothing.
+    // NaN is not equal to anything.
     if (!stays_finite) continue;
     EXPECT_TRUE(broadcast(one.detach(), 0).equal(one)) << "on all ranks";
   }
@@ -102,7 +102,7 @@ class NonfiniteGradientsTest : public EveryWayTest {};
 
 INSTANTIATE_TEST_SUITE_P(, NonfiniteGradientsTest, EveryWay());
 
-TEST_P(NonfiniteGradientsTest, OneRanksNanIsNamedAndTreatedAsAskedFor) {
+TEST_P(NonfiniteGradientsTest, NanOfOneRankIsReportedAndTreatedAsConfigured) {
   for (const bool with_closure : {false, true}) {
     SCOPED_TRACE(with_closure ? "with closures" : "without closures");
     Net net = MakeNet();
@@ -137,8 +137,8 @@ TEST_P(NonfiniteGradientsTest, OneRanksNanIsNamedAndTreatedAsAskedFor) {
   }
 }
 
-TEST(OtherNonfiniteGradientsTest, ASumThatOverflowsSkipsTheStepToo) {
-  if (Mode() != "skip") GTEST_SKIP() << "only skipping looks at the result";
+TEST(OtherNonfiniteGradientsTest, OverflowingSumSkipsTheStep) {
+  if (Mode() != "skip") GTEST_SKIP() << "only mode skip checks the result";
   torch::Tensor parameter = torch::ones({3}, torch::kHalf).requires_grad_();
   DistributedOptimizer optimizer =
       DistributeSgd({{"weight", parameter}},
@@ -148,7 +148,7 @@ TEST(OtherNonfiniteGradientsTest, ASumThatOverflowsSkipsTheStepToo) {
     optimizer.step();
     optimizer.zero_grad();
   };
-  // The scale of a loss, halved until all ranks' sum fits.
+  // The scale of a loss is halved until the sum of all ranks is finite.
   double gradient = 60'000;
   int64_t skipped = 0;
   while (true) {
@@ -162,7 +162,7 @@ TEST(OtherNonfiniteGradientsTest, ASumThatOverflowsSkipsTheStepToo) {
   EXPECT_FALSE(parameter.eq(1).any().item<bool>());
 }
 
-TEST(OtherNonfiniteGradientsTest, SparseOnesAreLookedAtToo) {
+TEST(OtherNonfiniteGradientsTest, SparseGradientsAreChecked) {
   torch::manual_seed(3);
   torch::nn::Embedding net(torch::nn::EmbeddingOptions(9, 2).sparse(true));
   DistributedOptimizer optimizer =
@@ -176,8 +176,8 @@ TEST(OtherNonfiniteGradientsTest, SparseOnesAreLookedAtToo) {
                           net->parameters(), /*is_sparse=*/true);
 }
 
-TEST(OtherNonfiniteGradientsTest, EitherPartOfAComplexOneIsLookedAt) {
-  // Large ones are looked at in another way.
+TEST(OtherNonfiniteGradientsTest, BothPartsOfComplexGradientsAreChecked) {
+  // Large gradients are checked in another way.
   for (const int64_t count : {3, 1 << 18}) {
     for (const bool imaginary : {false, true}) {
       SCOPED_TRACE(::testing::Message() << (imaginary ? "imaginary" : "real")
@@ -198,8 +198,8 @@ TEST(OtherNonfiniteGradientsTest, EitherPartOfAComplexOneIsLookedAt) {
   }
 }
 
-TEST(OtherNonfiniteGradientsTest, LargeFiniteGradientsAreNoProblem) {
-  // Their sum, by which large gradients are looked at, is infinite.
+TEST(OtherNonfiniteGradientsTest, LargeFiniteGradientsAreAccepted) {
+  // The check of large gradients computes their sum, which is infinite here.
   torch::Tensor parameter = torch::zeros({1 << 19}).requires_grad_();
   DistributedOptimizer optimizer =
       DistributeSgd({{"weight", parameter}}, {}, 1e-30);

@@ -1,5 +1,5 @@
-// Mistakes after which the ranks train different models, as a
-// DistributedOptimizer finds them by comparing the parameters (HVDLITE_CHECK).
+// Mistakes after which the ranks train different models. A DistributedOptimizer
+// finds them by comparing the parameters (HVDLITE_CHECK).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -26,7 +26,7 @@ void Backward(Net& net, int step) {
   Loss(net, Shard(WholeBatch(step))).backward();
 }
 
-// Steps [first, last) alike on all ranks.
+// Takes steps [first, last), the same on all ranks.
 void Train(Net& net, DistributedOptimizer& optimizer, int first, int last) {
   for (int step = first; step < last; ++step) {
     Backward(net, step);
@@ -35,15 +35,15 @@ void Train(Net& net, DistributedOptimizer& optimizer, int first, int last) {
   }
 }
 
-// "rank 1 has another 'linear.weight' than rank 0", for the last rank.
+// "rank 1 has a different 'linear.weight' than rank 0", for the last rank.
 std::string LastHasAnother(const std::string& tensor) {
   const std::string others =
       size() == 2 ? "rank 0" : "ranks 0-" + std::to_string(size() - 2);
-  return "rank " + std::to_string(size() - 1) + " has another '" + tensor +
+  return "rank " + std::to_string(size() - 1) + " has a different '" + tensor +
          "' than " + others;
 }
 
-// `call` throws one text on all ranks, with these parts.
+// Expects that `call` throws the same text, with these parts, on all ranks.
 void ExpectDiffer(const std::function<void()>& call, const std::string& sides,
                   const std::string& step, const std::string& cause,
                   const ProcessSet& set = {}) {
@@ -59,7 +59,7 @@ class ReplicaCheckTest : public ::testing::Test {
   }
 };
 
-// A difference from the beginning may be meant.
+// A difference at the beginning may be intended.
 bool IsStrict() {
   return base::ProcessEnvironment().get("HVDLITE_CHECK") == "every";
 }
@@ -105,11 +105,11 @@ TEST_F(ReplicaCheckTest, AnotherLearningRateOnOneRankIsFoundInTheSecondStep) {
   Train(net, optimizer, 0, 1);
   Backward(net, 1);
   ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("convolution.weight"),
-               "before the update of step 2, and did not before step 1",
+               "before the update of step 2, but not before step 1",
                "another learning rate");
 }
 
-// Every rank's hooks reduce the gradients, which no rank uses.
+// Hooks of every rank reduce the gradients, but no rank uses the results.
 TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
@@ -118,7 +118,8 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
       Backward(net, step);
-      // Of this rank alone, as the hooks may not have come to them yet.
+      // Set gradients of this rank alone, since the present ones may already be
+      // reduced.
       for (torch::Tensor& parameter : net->parameters()) {
         parameter.mutable_grad() =
             torch::full_like(parameter, 0.1 * (1 + rank()));
@@ -131,13 +132,13 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
   EXPECT_THAT(text, AllOf(HasSubstr("inner().step() instead of step()"),
                           HasSubstr("replicas of the model differ")));
   EXPECT_EQ(text, broadcast_object(text, 0));
-  EXPECT_THAT(log, HasSubstr("reduced gradients were never consumed"));
+  EXPECT_THAT(log, HasSubstr("reduced gradients were never used"));
 }
 
-TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
+TEST_F(ReplicaCheckTest, MistakeOfOneRankIsAnErrorOnAllRanks) {
   const struct {
     const char* name;
-    // What is done in a step after backward().
+    // The actions of a step after backward().
     std::function<void(Net&, DistributedOptimizer&, int step)> run;
     std::vector<std::string> parts;
   } mistakes[] = {
@@ -147,8 +148,8 @@ TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
          optimizer.zero_grad();
        },
        {"inner().step() instead of step()"}},
-      // With gradients that are reduced (and clipped, say) before it is the
-      // number of the step that differs.
+      // If gradients are reduced before (for example to clip them), the number
+      // of the step differs.
       {"the inner optimizer's step with reduced gradients",
        [](Net& /*net*/, DistributedOptimizer& optimizer, int /*step*/) {
          optimizer.synchronize();
@@ -170,7 +171,7 @@ TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
          optimizer.step();
          optimizer.zero_grad();
        },
-       {LastHasAnother("convolution.weight"), "a rank that skipped a step"}},
+       {LastHasAnother("convolution.weight"), "a skipped step"}},
   };
   for (const auto& [name, run, parts] : mistakes) {
     SCOPED_TRACE(name);
@@ -187,7 +188,7 @@ TEST_F(ReplicaCheckTest, AMistakeOfOneRankEndsInAnErrorOnAll) {
   }
 }
 
-TEST_F(ReplicaCheckTest, PartsOfComplexParametersAreComparedButForWhichNan) {
+TEST_F(ReplicaCheckTest, ComplexPartsAreComparedButAllNansAreEqual) {
   const torch::Tensor weight =
       torch::zeros({2}, torch::kComplexFloat).requires_grad_();
   const torch::Tensor parts = torch::view_as_real(weight.detach());
@@ -201,14 +202,14 @@ TEST_F(ReplicaCheckTest, PartsOfComplexParametersAreComparedButForWhichNan) {
     }
   };
   train(3);
-  // Beside a part that is NaN on all ranks.
+  // Another part is NaN on all ranks.
   if (IsLast()) parts[0][1] = 1e-9;
   ExpectDiffer([&] { train(9); }, LastHasAnother("weight"),
-               "did not before step", "");
+               "but not before step", "");
 }
 
 TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
-  // Its parts are as many; the changed bit is in none that a check before saw.
+  // The check has 16 parts. The changed bit is in none that was checked before.
   const bool every = Config::from_env().check == "every";
   torch::Tensor parameter = torch::zeros({40'000}).requires_grad_();
   DistributedOptimizer optimizer =
@@ -231,7 +232,7 @@ TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
                           HasSubstr(every ? "step 151," : "step 1501,")));
 }
 
-TEST_F(ReplicaCheckTest, BuffersThatDriftAreFoundWhereAsked) {
+TEST_F(ReplicaCheckTest, DifferentBuffersAreFoundIfListed) {
   for (const bool asked : {false, true}) {
     SCOPED_TRACE(asked ? "asked" : "not asked");
     torch::nn::Sequential net(torch::nn::Linear(3, 4),
@@ -292,7 +293,7 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
       Loss(net, Shard(WholeBatch(0, 2), set.rank())).backward();
     };
     const std::string sides = "rank " + std::to_string(size() - 1) +
-                              " has another 'linear.bias' than rank 0";
+                              " has a different 'linear.bias' than rank 0";
     backward();
     if (IsStrict()) {
       ExpectDiffer([&] { optimizer.step(); }, sides,
@@ -307,8 +308,8 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
   remove_process_set(set);
 }
 
-// An embedding's optimizer has none but sparse gradients, which carry no step.
-TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
+// This optimizer has only sparse gradients, which carry no step number.
+TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsAreNotReducedTogether) {
   torch::manual_seed(3);
   torch::nn::Embedding net(torch::nn::EmbeddingOptions(9, 2).sparse(true));
   DistributedOptimizer optimizer =
@@ -335,8 +336,8 @@ TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
   ExpectSameOnAllRanks(*net);
 }
 
-// training_equivalence_test.cc trains with every option, every step checked.
-TEST(HealthyTrainingTest, NothingIsFoundWhereAllSkipAStepAndOptimizersMove) {
+// training_equivalence_test.cc trains with every option and checks every step.
+TEST(HealthyTrainingTest, NoErrorIfAllRanksSkipAStepAndOptimizersMove) {
   for (const bool views : {false, true}) {
     SCOPED_TRACE(views ? "with views" : "without views");
     Net net = MakeNet();
@@ -372,7 +373,7 @@ TEST(HealthyTrainingTest, NothingIsFoundWhereAllSkipAStepAndOptimizersMove) {
   }
 }
 
-TEST(HealthyTrainingTest, NothingIsFoundOfSparseAndFrozenAndNanParameters) {
+TEST(HealthyTrainingTest, NoErrorForSparseFrozenAndNanParameters) {
   for (const bool as_dense : {false, true}) {
     SCOPED_TRACE(as_dense ? "as dense" : "sparse");
     torch::manual_seed(3);
@@ -394,7 +395,7 @@ TEST(HealthyTrainingTest, NothingIsFoundOfSparseAndFrozenAndNanParameters) {
   }
 }
 
-TEST(HealthyTrainingTest, NothingIsFoundWhereZeroGradDropsGradientsOnAllRanks) {
+TEST(HealthyTrainingTest, NoErrorIfZeroGradDropsGradientsOnAllRanks) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
   ::testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-// Steps that all ranks skip because of what happened on one.
+// Steps that all ranks skip because of an event on one rank.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -15,7 +15,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The tensor itself; backward() throws.
+// Returns the tensor itself; its backward() throws.
 struct FailingBackward : torch::autograd::Function<FailingBackward> {
   static torch::Tensor forward(AutogradContext* /*context*/,
                                const torch::Tensor& tensor) {
@@ -44,10 +44,10 @@ bool Backward(Net& net, const Batch& batch, Failure failure) {
   }
 }
 
-// Trains a net on all ranks and one alone.
+// Trains one net on all ranks and one on this rank alone.
 class SkippedStepTest : public EveryWayTest {
  protected:
-  // Three steps, from number `first` on.
+  // Takes three steps, starting with step `first`.
   void ExpectTrainsLikeAlone(DistributedOptimizer& optimizer, int first,
                              int64_t passes = 1) {
     for (int step = first; step < first + 3; ++step) {
@@ -72,7 +72,7 @@ class SkippedStepTest : public EveryWayTest {
 
 INSTANTIATE_TEST_SUITE_P(, SkippedStepTest, EveryWay());
 
-// Step 1 fails on the last rank, in the first of two passes if there are two.
+// Step 1 fails on the last rank; if there are two passes, in the first one.
 TEST_P(SkippedStepTest, BackwardThatThrowsOnOneRank) {
   for (const Failure failure :
        {Failure::kAtTheBeginning, Failure::kInTheMiddle}) {
@@ -108,7 +108,7 @@ TEST_P(SkippedStepTest, BackwardThatThrowsOnOneRank) {
   }
 }
 
-TEST_P(SkippedStepTest, BackwardThatDoesNotHappenOnOneRank) {
+TEST_P(SkippedStepTest, MissingBackwardOnOneRank) {
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   if (!IsLast()) net->linear->bias.sum().backward();
   optimizer.synchronize();
@@ -121,10 +121,10 @@ TEST_P(SkippedStepTest, BackwardThatDoesNotHappenOnOneRank) {
 
 constexpr char kDifferentSteps[] = "the ranks are in different steps";
 
-// The last rank's backward() fails after some gradients; it skips the step that
+// The last rank's backward() fails after some gradients. It skips the step that
 // the others take.
-TEST_P(SkippedStepTest, ARankThatSkipsAloneIsFoundInTheNextStep) {
-  if (size() == 1) GTEST_SKIP() << "nobody is left behind";
+TEST_P(SkippedStepTest, OneRankThatSkipsIsFoundInTheNextStep) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   ExpectTrainsLikeAlone(optimizer, 0);
   EXPECT_EQ(Backward(net, Shard(WholeBatch(3)),
@@ -134,16 +134,16 @@ TEST_P(SkippedStepTest, ARankThatSkipsAloneIsFoundInTheNextStep) {
   optimizer.zero_grad();
   Loss(net, Shard(WholeBatch(4))).backward();
   ExpectSameError([&] { optimizer.step(); }, kDifferentSteps);
-  // The last rank has what all had before.
+  // The last rank has the parameters that all had before.
   broadcast_parameters(*net, size() - 1);
   optimizer.zero_grad();
   ExpectTrainsLikeAlone(optimizer, 4);
 }
 
-// The second of two passes fails on the last rank, which begins the next step:
-// its gradients would be added to the others' of this one.
-TEST_P(SkippedStepTest, GradientsOfDifferentStepsDoNotMeet) {
-  if (size() == 1) GTEST_SKIP() << "nobody is left behind";
+// The second of two passes fails on the last rank, which begins the next step.
+// Its gradients must not be added to those of the others' present step.
+TEST_P(SkippedStepTest, GradientsOfDifferentStepsAreNotReducedTogether) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   DistributedOptimizer optimizer =
       Distribute(net, MakeSgd, options().backward_passes_per_step(2));
   ExpectTrainsLikeAlone(optimizer, 0, 2);
@@ -162,9 +162,9 @@ TEST_P(SkippedStepTest, GradientsOfDifferentStepsDoNotMeet) {
   ExpectTrainsLikeAlone(optimizer, 5, 2);
 }
 
-// As above, but it synchronizes once more than the others.
+// The same, but the last rank synchronizes once more than the others.
 TEST_P(SkippedStepTest, ARankThatRepeatsAReductionIsFoundToo) {
-  if (size() == 1) GTEST_SKIP() << "nobody is left behind";
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
   DistributedOptimizer optimizer = Distribute(net, MakeSgd, options());
   ExpectTrainsLikeAlone(optimizer, 0);
   Loss(net, Shard(WholeBatch(3))).backward();

@@ -1,5 +1,5 @@
-// What is special about gradients of sparse embeddings, on any number of ranks;
-// WordsModel is trained in training_equivalence_test.cc.
+// Special cases of sparse embeddings' gradients, on any number of ranks.
+// training_equivalence_test.cc trains WordsModel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 
 using Options = DistributedOptimizerOptions;
 
-// The dense members of the group are reduced when the embedding's gradient
-// comes. In step 2 only the embedding has a gradient.
+// The dense members of the group are reduced when the embedding's gradient is
+// there. In step 2 only the embedding has a gradient.
 TEST(SparseGradientsTest, GroupWithDenseParametersTrainsAsOneProcess) {
   for (const int64_t passes : {1, 2}) {
     WordsModel words;
@@ -58,7 +58,7 @@ TEST(SparseGradientsTest, GroupWithDenseParametersTrainsAsOneProcess) {
   }
 }
 
-// Rank 0 has a sparse gradient, the last rank a dense one, others have none.
+// Rank 0 has a sparse gradient, the last rank a dense one, and others none.
 TEST(SparseGradientsTest, SparseDenseAndMissingGradientsAddUp) {
   torch::Tensor weight = torch::zeros({40, 2}).requires_grad_();
   DistributedOptimizer optimizer =
@@ -81,18 +81,18 @@ TEST(SparseGradientsTest, SparseDenseAndMissingGradientsAddUp) {
     EXPECT_TRUE(weight.grad().is_sparse());
     EXPECT_TRUE(weight.grad().to_dense().equal(expected)) << step;
   }
-  // The sum is not counted twice.
+  // The sum must not be counted twice.
   optimizer.synchronize();
   EXPECT_EQ(weight.grad().to_dense()[1][0].item<double>(), 1);
-  // Nobody has one.
+  // No rank has a gradient.
   optimizer.zero_grad();
   optimizer.step();
   EXPECT_FALSE(weight.grad().defined());
 }
 
-// A gradient that was reduced before has a place among the views; a sparse one
-// has none.
-TEST(SparseGradientsTest, TheyHaveAPlaceWhereTheyAreMadeDense) {
+// A gradient that was reduced before has a place among the views; a sparse
+// gradient has none.
+TEST(SparseGradientsTest, GradientsThatAreMadeDenseHaveAPlace) {
   for (const bool as_dense : {false, true}) {
     WordsModel words;
     const torch::Tensor weight = words.embedding->weight;
@@ -132,7 +132,7 @@ TEST(SparseGradientsTest, BackwardIntoACompleteGradientIsRefused) {
   }
 }
 
-TEST(SparseGradientsTest, AdasumRefusesThemOnEveryRank) {
+TEST(SparseGradientsTest, AdasumRejectsSparseGradientsOnEveryRank) {
   WordsModel words(/*sparse=*/rank() == 0);
   DistributedOptimizer optimizer =
       DistributeSgd(words.named_parameters(), Options().op(ReduceOp::Adasum));

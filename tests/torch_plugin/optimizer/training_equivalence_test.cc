@@ -1,6 +1,6 @@
-// Training by several ranks, each on its shard of a batch, against one process
-// on the whole batch: every model with every option, every optimizer of
-// LibTorch; with gradient_as_fusion_view and without.
+// Compares training on several ranks, each on its share of a mini-batch, with
+// one process on the whole mini-batch. Covers every model with every option and
+// every optimizer of LibTorch, with and without gradient_as_fusion_view.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -44,13 +44,14 @@ struct Way {
   Options options;
   double tolerance = 1e-8;
   bool in_closures = false;
-  // Gradients, between synchronize() and step().
+  // Changes gradients between synchronize() and step().
   bool clips = false;
-  // The optimizer's state is saved and loaded on the way.
+  // Saves and loads the optimizer's state during the training.
   bool resumes = false;
 };
 
-// Zeros count where a parameter is frozen later: then they do not take part.
+// Gradients of zeros count, except where a parameter is frozen later: then it
+// has no gradient.
 void DropGradients(DistributedOptimizer& optimizer, TrainedModel& model,
                    int step) {
   const bool freezes = dynamic_cast<FreezingModel*>(&model) != nullptr;
@@ -65,15 +66,15 @@ torch::Tensor Dense(const torch::Tensor& tensor) {
   return tensor.is_sparse() ? tensor.to_dense() : tensor;
 }
 
-// Parameters and gradients: to the last bit on two ranks, where the order in
-// which ranks are added makes no difference.
+// Compares parameters and gradients. On two ranks they must be equal to the
+// last bit, since the order of adding two ranks makes no difference.
 void ExpectViewsChangeNothing(const TrainedModel& views,
                               const TrainedModel& plain,
                               const Options& options) {
   const int members = options.process_set().size();
-  // 16 bits lose different amounts in different orders.
+  // 16-bit sums lose different amounts in different orders.
   if (members > 2 && options.compression() != Compression::None) return;
-  // What Adasum rounds depends on what it reduces at the same time.
+  // The rounding of Adasum depends on what is reduced together.
   const bool exact = members <= 2 && options.op() != ReduceOp::Adasum;
   const auto same = [&](const torch::Tensor& a, const torch::Tensor& b) {
     return exact ? Dense(a).equal(Dense(b))
@@ -90,15 +91,15 @@ void ExpectViewsChangeNothing(const TrainedModel& views,
   }
 }
 
-// Trains three copies of a model on the ranks of the options' process set,
-// which this rank is in: without views, with them, and on this rank alone.
+// Trains three copies of a model: without views, with views (both on the ranks
+// of the options' process set, which has this rank), and on this rank alone.
 void ExpectTrainsAsOneProcess(const MakeModel& make, const Way& way) {
   const Options& options = way.options;
   const ProcessSet& set = options.process_set();
   const std::shared_ptr<TrainedModel> alone = make();
   const auto optimizer_alone = way.optimizer(alone->parameters());
   const std::shared_ptr<TrainedModel> models[] = {make(), make()};
-  std::vector<DistributedOptimizer> optimizers;  // without views, and with
+  std::vector<DistributedOptimizer> optimizers;  // without and with views
   for (const bool views : {false, true}) {
     optimizers.emplace_back(way.optimizer(models[views]->parameters()),
                             models[views]->named_parameters(),
@@ -111,7 +112,7 @@ void ExpectTrainsAsOneProcess(const MakeModel& make, const Way& way) {
       torch::Tensor sum = torch::zeros({}, torch::kDouble);
       for (int pass = 0; pass < options.backward_passes_per_step(); ++pass) {
         for (const int member : members) {
-          // Other samples in other sets.
+          // Different sets use different samples.
           const torch::Tensor loss =
               model.LossOf(member, set.size(),
                            1000 * set.ranks().front() + 10 * step + pass) *
@@ -124,7 +125,7 @@ void ExpectTrainsAsOneProcess(const MakeModel& make, const Way& way) {
     };
     const auto run = [&](auto& optimizer, TrainedModel& model, auto drop,
                          auto loss) {
-      model.Prepare(step + 1);  // so that what is frozen changes twice
+      model.Prepare(step + 1);  // so that frozen parameters change twice
       const auto closure = [&] {
         drop();
         return loss();
@@ -249,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(, TrainingTest,
                                   std::to_string(std::get<2>(info.param));
                          });
 
-TEST_P(TrainingTest, IsThatOfOneProcess) {
+TEST_P(TrainingTest, MatchesOneProcess) {
   const auto& [kind, named, groups] = GetParam();
   Way way = named.way;
   way.options.groups(groups);
@@ -278,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(, OptimizersTest,
                          ::testing::ValuesIn(OptimizerKinds()),
                          [](const auto& info) { return info.param.name; });
 
-// In closures, and, where the optimizer does without, by themselves.
+// Trains with closures and, if the optimizer allows it, without.
 TEST_P(OptimizersTest, TrainAsOneProcess) {
   const bool needs_closures = GetParam().name[0] == 'L';
   const MakeFor optimizer = [](std::vector<torch::Tensor> parameters) {
@@ -311,7 +312,7 @@ TEST(SparseTrainingTest, AdagradTrainsAsOneProcess) {
        Options()});
 }
 
-TEST(CompressedTrainingTest, IsAlmostThatOfOneProcess) {
+TEST(CompressedTrainingTest, NearlyMatchesOneProcess) {
   for (const Compression compression : {Compression::FP16, Compression::BF16}) {
     for (const int64_t groups : {0, 2}) {
       SCOPED_TRACE(::testing::Message()
@@ -331,7 +332,7 @@ TEST(CompressedTrainingTest, IsAlmostThatOfOneProcess) {
       const torch::Tensor difference =
           (net->linear->weight - exact->linear->weight).abs().max();
       EXPECT_LT(difference.item<double>(), 2e-3);
-      // 16 bits do lose something.
+      // 16 bits must lose some accuracy.
       EXPECT_EQ(difference.item<double>() > 0, testing::CompressionRounds());
     }
   }
@@ -356,7 +357,7 @@ TEST(AdasumTrainingTest, AveragesEqualGradientsAndAddsOrthogonalOnes) {
   }
 }
 
-// Rank r has r + 1 batches.
+// Rank r has r + 1 mini-batches.
 TEST(UnevenTrainingTest, RanksJoinWhileTheOthersTrain) {
   const std::pair<const char*, Options> ways[] = {
       {"Plain", Options()},
@@ -383,7 +384,7 @@ TEST(UnevenTrainingTest, RanksJoinWhileTheOthersTrain) {
         }
         optimizer_alone->step();
       }
-      // The last rank has them all.
+      // The last rank has trained with all of them.
       broadcast_parameters(*model, last);
       ExpectClose(*model, *alone);
     }

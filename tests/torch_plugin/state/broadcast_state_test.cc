@@ -32,7 +32,7 @@ TEST(BroadcastStateTest, ParametersAndBuffersOfAModule) {
       EXPECT_TRUE(broadcast(tensor.detach(), root).equal(tensor));
     }
   }
-  // And of another model with other shapes under the same names.
+  // The same for another model with other shapes under the same names.
   torch::nn::Sequential other(torch::nn::Linear(2, 2),
                               torch::nn::BatchNorm1d(2));
   broadcast_parameters(*other, 0);
@@ -40,7 +40,7 @@ TEST(BroadcastStateTest, ParametersAndBuffersOfAModule) {
   ExpectSameOnAllRanks(*other);
 }
 
-// As expand() and unfold() make them.
+// Tensors whose elements share memory, like those of expand() and unfold().
 struct SharedMemory : torch::nn::Module {
   SharedMemory() {
     torch::Tensor base = torch::arange(4.) + 10 * rank();
@@ -64,13 +64,13 @@ TEST(BroadcastStateTest, BuffersWhoseElementsShareMemory) {
     EXPECT_TRUE(model.row[i].slice(0, 1).equal(expected));
     EXPECT_TRUE(model.row[i][0].isnan().item<bool>());
   }
-  EXPECT_TRUE(memory.slice(0, 1).equal(expected));  // where it was
+  EXPECT_TRUE(memory.slice(0, 1).equal(expected));  // in place
   EXPECT_EQ(model.row.stride(0), 0);
   EXPECT_TRUE(model.windows[2].equal(expected.slice(0, 1)));
   EXPECT_TRUE(model.one.eq(root).all().item<bool>());
 }
 
-TEST(BroadcastStateTest, SharedMemoryThatWouldHaveToDifferIsNamed) {
+TEST(BroadcastStateTest, ErrorNamesTensorWhoseSharedElementsWouldDiffer) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
   torch::OrderedDict<std::string, torch::Tensor> tensors;
   tensors.insert("mask", rank() == 0
@@ -98,13 +98,13 @@ TEST(BroadcastStateTest, ATensorThatOneRankLacksIsNamedAndNothingChanges) {
                     HasSubstr("is on rank 1 (4 tensors), but not on rank 0 (2 "
                               "tensors); construct the same model")));
   EXPECT_TRUE(model->parameters()[0].equal(before));
-  // Nothing is left over of it.
+  // Afterwards no operation is pending.
   torch::nn::Linear same(2, 2);
   broadcast_parameters(same, 0);
   ExpectSameOnAllRanks(*same);
 }
 
-TEST(BroadcastStateTest, RanksOfAProcessSetThatDifferAreNamedAsOfTheWorld) {
+TEST(BroadcastStateTest, ErrorsInAProcessSetNameGlobalRanks) {
   if (size() < 3) GTEST_SKIP() << "needs two ranks in the set";
   const ProcessSet even = EvenRanks();
   if (even.included()) {
@@ -175,7 +175,7 @@ std::vector<std::vector<torch::Tensor>> GroupsOf(Net& net) {
 
 class OptimizerStateTest : public ::testing::TestWithParam<OptimizerKind> {
  protected:
-  // The root trains alone for three steps, and then all ranks of the set.
+  // The root trains alone for three steps. Then all ranks of the set train.
   void ExpectTrainingContinues(const ProcessSet& set, int root) {
     const bool is_root = rank() == root;
     Net alone = MakeNet();
@@ -222,8 +222,8 @@ TEST_P(OptimizerStateTest, TrainingContinuesInAProcessSet) {
   remove_process_set(even);
 }
 
-// It has a state, but no direction yet.
-TEST(BroadcastStateTest, LbfgsThatHasFoundNothingToDo) {
+// The optimizer has a state, but no direction yet.
+TEST(BroadcastStateTest, LbfgsWithStateButWithoutDirection) {
   Net net = MakeNet();
   torch::optim::LBFGS optimizer(
       net->parameters(), torch::optim::LBFGSOptions(0.1).tolerance_grad(1e9));
@@ -262,7 +262,7 @@ TEST(BroadcastStateTest, OptimizersThatDifferAreTheSameErrorOnEveryRank) {
               HasSubstr("root_rank 0"));
 }
 
-TEST(BroadcastStateTest, RootThatIsNoMemberIsRefused) {
+TEST(BroadcastStateTest, RootOutsideTheProcessSetIsRejected) {
   Net net = MakeNet();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   for (const int root : {-1, size()}) {
@@ -274,7 +274,7 @@ TEST(BroadcastStateTest, RootThatIsNoMemberIsRefused) {
   }
 }
 
-TEST(BroadcastStateTest, ParametersInAProcessSetLeaveTheOthersAlone) {
+TEST(BroadcastStateTest, ParametersInAProcessSetDoNotChangeOtherRanks) {
   const ProcessSet even = EvenRanks();
   const int root = even.ranks().back();
   torch::nn::Linear model(2, 2);

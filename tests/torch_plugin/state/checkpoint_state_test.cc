@@ -1,4 +1,4 @@
-// What models and optimizers are after loading a checkpoint.
+// The state of models and optimizers after loading a checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/checkpoint.h>
@@ -105,7 +105,7 @@ class CheckpointStateTest : public ::testing::Test {
   void Load(ModelAndOptimizer& training) {
     load_checkpoint(path_, *training.model, *training.optimizer);
   }
-  // As earlier versions did.
+  // Saves in the format of earlier versions.
   void SavePlain(const torch::nn::Module& model, const Optimizer& optimizer) {
     save_checkpoint(path_, [&](torch::serialize::OutputArchive& archive) {
       archive.write("progress", c10::IValue(std::string()));
@@ -117,8 +117,7 @@ class CheckpointStateTest : public ::testing::Test {
       archive.write("optimizer", of_optimizer);
     });
   }
-  // Loading into `training` throws this, and it goes on as if there had been
-  // none.
+  // Returns the error of loading into `training`, which must change nothing.
   std::string Refused(ModelAndOptimizer& training) {
     ModelAndOptimizer same(Sgd());
     same.Step(2);
@@ -147,7 +146,7 @@ class OptimizerCheckpointTest
   const MakeOptimizer one_ = Of(GetParam().one);
   const bool is_lbfgs_ = GetParam().name[0] == 'L';
 
-  // Of both formats.
+  // `plain`: in the format of earlier versions.
   void ExpectContinues(bool plain) {
     ModelAndOptimizer original(one_);
     original.Step(3);
@@ -173,16 +172,16 @@ INSTANTIATE_TEST_SUITE_P(, OptimizerCheckpointTest,
                          ::testing::ValuesIn(OptimizerKinds()),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(OptimizerCheckpointTest, GoesOnWithTheOptionsAndStateThatWereSaved) {
+TEST_P(OptimizerCheckpointTest, RestoresSavedOptionsAndState) {
   ExpectContinues(/*plain=*/false);
 }
 
-TEST_P(OptimizerCheckpointTest, GoesOnFromAFileOfEarlierVersions) {
-  if (is_lbfgs_) GTEST_SKIP() << "they could not save it";
+TEST_P(OptimizerCheckpointTest, ReadsFilesOfEarlierVersions) {
+  if (is_lbfgs_) GTEST_SKIP() << "earlier versions could not save it";
   ExpectContinues(/*plain=*/true);
 }
 
-TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
+TEST_P(OptimizerCheckpointTest, UnsavedStateIsRemoved) {
   ModelAndOptimizer original(one_);
   Save(original);
   ModelAndOptimizer resumed(one_);
@@ -193,7 +192,7 @@ TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
   EXPECT_TRUE(Equal(resumed.tensors(), original.tensors()));
 }
 
-TEST_P(OptimizerCheckpointTest, AnotherKindIsRefusedByName) {
+TEST_P(OptimizerCheckpointTest, AnotherKindIsRejectedWithItsName) {
   for (const bool plain : {false, true}) {
     ModelAndOptimizer original(one_);
     if (!plain || !is_lbfgs_) original.Step();
@@ -232,7 +231,7 @@ TEST_F(CheckpointStateTest, AnotherModelIsRefusedWithTheTensorsName) {
                   Linear(torch::nn::LinearOptions(4, 1).bias(false))),
        "it has no tensor '2.bias', which this model has (Float [1])"},
       {Sequential(Linear(3, 4), BatchNorm1d(4), Linear(4, 1), Linear(1, 1)),
-       "it has a tensor '3.bias' (Float [1]), which this model has not"},
+       "it has a tensor '3.bias' (Float [1]), which this model does not have"},
       {Sequential(
            Linear(3, 4),
            BatchNorm1d(
@@ -279,7 +278,7 @@ TEST_F(CheckpointStateTest, OtherParameterGroupsAreRefused) {
 }
 
 TEST_F(CheckpointStateTest, StateOfOtherParametersIsRefused) {
-  // The first group's in the opposite order.
+  // The parameters of the first group in the opposite order.
   ModelAndOptimizer original([](torch::nn::Sequential& model) {
     const std::vector<torch::Tensor> all = model->parameters();
     return OfGroups<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(
@@ -294,7 +293,7 @@ TEST_F(CheckpointStateTest, StateOfOtherParametersIsRefused) {
                         "[4, 3]"));
 }
 
-// A module whose save() writes more than its parameters.
+// A module whose save() writes more tensors than its parameters.
 struct Counter : torch::nn::Module {
   Counter() { weight = register_parameter("weight", torch::ones({2})); }
   void save(torch::serialize::OutputArchive& archive) const override {
@@ -364,8 +363,8 @@ TEST_F(CheckpointStateTest, SavingLbfgsAfterAStepChangesNothing) {
   EXPECT_TRUE(Equal(training.tensors(), undisturbed.tensors()));
 }
 
-// It has a state, but no direction yet.
-TEST_F(CheckpointStateTest, LbfgsThatHasFoundNothingToDo) {
+// The optimizer has a state, but no direction yet.
+TEST_F(CheckpointStateTest, LbfgsWithStateButWithoutDirection) {
   const auto make = [](double tolerance) {
     return Of(Lbfgs(torch::optim::LBFGSOptions(0.1).tolerance_grad(tolerance)));
   };
@@ -388,14 +387,14 @@ struct Unwritable : torch::optim::SGD {
   }
 };
 
-TEST_F(CheckpointStateTest, WhatLibTorchCannotWriteIsAnErrorThatNamesTheFile) {
+TEST_F(CheckpointStateTest, UnwritableStateIsAnErrorThatNamesTheFile) {
   ModelAndOptimizer training(Sgd());
   const Unwritable optimizer(training.model->parameters(), 0.1);
   EXPECT_THAT(
       ErrorText([&] { save_checkpoint(path_, *training.model, optimizer); }),
       HasSubstr("cannot write the checkpoint '" + path_ + "': "));
   EXPECT_FALSE(checkpoint_exists(path_));
-  // In the background it ends nothing.
+  // In the background an error does not end the program.
   CheckpointWriter writer(path_);
   ::testing::internal::CaptureStderr();
   writer.save(*training.model, optimizer);
@@ -406,7 +405,7 @@ TEST_F(CheckpointStateTest, WhatLibTorchCannotWriteIsAnErrorThatNamesTheFile) {
             HasSubstr("cannot write the checkpoint '" + path_ + "': ")));
 }
 
-// Without state, and so without a save() and a load().
+// An optimizer without state, which needs no save() and load().
 class SignDescent : public Optimizer {
  public:
   explicit SignDescent(const std::vector<torch::Tensor>& parameters)

@@ -24,7 +24,7 @@
 
 namespace {
 
-// The disk takes what other threads than this one sync when the test says so.
+// Other threads wait in fsync() until the test sets disk_is_ready.
 const std::thread::id main_thread = std::this_thread::get_id();
 std::atomic<bool> disk_is_ready{true};
 
@@ -46,7 +46,7 @@ std::string FileBytes(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Anew: some file systems flush a file that is written over.
+// Makes a new file, since some file systems flush a file that is overwritten.
 void WriteBytes(const std::string& file, const std::string& bytes) {
   std::filesystem::remove(file);
   std::ofstream(file, std::ios::binary) << bytes;
@@ -80,7 +80,7 @@ class CheckpointTest : public ::testing::Test {
   std::string Load(Training& training) {
     return load_checkpoint(path_, *training.model, training.optimizer);
   }
-  // The weight in the checkpoint, none if nothing can be loaded.
+  // Returns the weight in the checkpoint; nothing if it cannot be loaded.
   std::optional<double> SavedWeight() {
     Training training(-1);
     try {
@@ -101,7 +101,7 @@ class CheckpointTest : public ::testing::Test {
   const std::string previous_ = path_ + ".previous";
 };
 
-TEST_F(CheckpointTest, TrainingGoesOnFromItAsIfNotInterrupted) {
+TEST_F(CheckpointTest, TrainingContinuesAsIfNotInterrupted) {
   Training original(1);
   original.Step();
   original.Step();
@@ -147,7 +147,7 @@ TEST_F(CheckpointTest, NoFlippedBitAndNoTruncationLoadsSilently) {
   EXPECT_EQ(training.weight(), 2);
 }
 
-TEST_F(CheckpointTest, OneBeforeIsTakenWhereTheNewestIsDamagedOrGone) {
+TEST_F(CheckpointTest, PreviousIsUsedIfTheNewestIsDamagedOrMissing) {
   Save(Training(1));
   Save(Training(2));
   for (const bool gone : {false, true}) {
@@ -162,7 +162,7 @@ TEST_F(CheckpointTest, OneBeforeIsTakenWhereTheNewestIsDamagedOrGone) {
   }
 }
 
-TEST_F(CheckpointTest, ErrorNamesBothWhereNeitherCanBeTaken) {
+TEST_F(CheckpointTest, ErrorNamesBothFilesIfNeitherCanBeRead) {
   Save(Training(1));
   Save(Training(2));
   Damage(path_);
@@ -173,7 +173,7 @@ TEST_F(CheckpointTest, ErrorNamesBothWhereNeitherCanBeTaken) {
                     HasSubstr("'" + previous_ + "' is empty")));
 }
 
-TEST_F(CheckpointTest, MissingOneIsAnErrorThatNamesIt) {
+TEST_F(CheckpointTest, MissingFileIsNamed) {
   Training training(1);
   EXPECT_FALSE(checkpoint_exists(path_));
   EXPECT_THAT(ErrorText([&] { Load(training); }),
@@ -197,7 +197,7 @@ TEST_F(CheckpointTest, ArchivesWithoutAChecksumAreRead) {
     loaded.model->load(archive);
   });
   EXPECT_EQ(loaded.weight(), 5);
-  // And where LibTorch finds them damaged, the one before is taken.
+  // The previous checkpoint is used if LibTorch finds damage.
   std::filesystem::rename(path_, previous_);
   WriteBytes(path_, FileBytes(previous_).substr(0, 500));
   load_checkpoint(path_, [&](torch::serialize::InputArchive& archive) {
@@ -207,7 +207,7 @@ TEST_F(CheckpointTest, ArchivesWithoutAChecksumAreRead) {
   EXPECT_THAT(ErrorText([&] { Load(loaded); }), HasSubstr("'" + path_ + "'"));
 }
 
-TEST_F(CheckpointTest, OneThatHoldsSomethingElseIsAnErrorThatNamesTheFile) {
+TEST_F(CheckpointTest, OtherContentIsAnErrorThatNamesTheFile) {
   Save(Training(1));
   const auto read_rounds = [](torch::serialize::InputArchive& archive) {
     c10::IValue value;
@@ -246,7 +246,7 @@ TEST_F(CheckpointTest, FailedSaveIsAnErrorThatNamesFileAndReason) {
   }
 }
 
-TEST_F(CheckpointTest, WriterSavesWhatWasThereWhileTheProgramGoesOn) {
+TEST_F(CheckpointTest, WriterSavesACopyWhileTheProgramContinues) {
   Training training(1);
   CheckpointWriter writer(path_);
   EXPECT_TRUE(writer.wait());
@@ -273,7 +273,7 @@ TEST_F(CheckpointTest, WriterSavesOneAfterTheOtherAndEndsWithTheLast) {
   EXPECT_EQ(SavedWeight(), 2);
 }
 
-TEST_F(CheckpointTest, SavesThatFailInTheBackgroundAreOneWarningEach) {
+TEST_F(CheckpointTest, RepeatedFailuresOfBackgroundSavesAreOneWarning) {
   const std::filesystem::path folder = directory_ / "folder";
   const std::string path = folder / "c.pt";
   const Training training(1);
@@ -293,7 +293,7 @@ TEST_F(CheckpointTest, SavesThatFailInTheBackgroundAreOneWarningEach) {
   EXPECT_THAT(save(false), HasSubstr("warning"));
 }
 
-TEST_F(CheckpointTest, WhatTheProgramThrowsWhileItWritesIsThrownAtOnce) {
+TEST_F(CheckpointTest, ExceptionOfTheProgramsWriteIsThrown) {
   Save(Training(1));
   CheckpointWriter writer(path_);
   EXPECT_THROW(writer.save([](torch::serialize::OutputArchive&) {

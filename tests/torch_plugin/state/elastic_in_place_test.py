@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the ranks that are left go on in place when one is killed, where MPI can.
+"""Checks that the remaining ranks continue in place when one rank is killed, if MPI supports it.
 
 Usage: elastic_in_place_test.py HVDLITERUN ELASTIC_PROGRAM
 """
@@ -26,7 +26,7 @@ class ElasticInPlaceTest(unittest.TestCase):
                 env={**os.environ, "TMPDIR": folder, **environment},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
 
-    def test_whichever_rank_is_lost(self):
+    def test_any_rank_can_be_lost(self):
         weights = set()
         for rank in "012":
             with self.subTest(rank=rank):
@@ -39,15 +39,15 @@ class ElasticInPlaceTest(unittest.TestCase):
                 weights.add(re.search(r"^weights (.*)$", result.stdout, re.MULTILINE).group(1))
         self.assertEqual(len(weights), 1, weights)
 
-    def test_a_rank_that_throws_does_not_keep_the_others(self):
-        # It waits for the others in shutdown(), and is told that they go on.
+    def test_ranks_continue_without_a_rank_that_throws(self):
+        # It waits for the others in shutdown() and learns that they continue.
         result = self.run_ranks("", "4", "1", "throws", HVDLITE_HEARTBEAT_SECONDS="0")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, r"rank 1 pid \d+ hvdlite error\] no disk\n")
         self.assertIn("continuing in place with 2 of 3 ranks", result.stderr)
         self.assertIn("samples counted 3 to 3 times\n", result.stdout)
 
-    def test_the_file_is_of_one_rank(self):
+    def test_generations_of_the_file_differ(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "run.pt")
             result = self.run_ranks(path, "4", "0")

@@ -2,11 +2,11 @@
 //
 //   elastic_program FILE [DEADLY_STEP [DEADLY_RANK [killed|throws]]]
 //
-// Counts how often each sample was trained on; the counts go back with a
-// restart as everything else does. Rank 0 prints them, and a digest of the
-// weights, at the end. DEADLY_RANK, or the last one, is killed in its
-// DEADLY_STEP-th step of this start, or throws an exception. FILE "": commits
-// go to no file.
+// Counts how often each sample was trained on. A restart resets the counts like
+// all other state. At the end rank 0 prints them and a digest of the weights.
+// DEADLY_RANK, by default the last rank, is killed or throws an exception in
+// its DEADLY_STEP-th step of this start. FILE "": commits are not written to a
+// file.
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
@@ -46,7 +46,7 @@ int Train(const char* file, int64_t deadly_step, int deadly_rank,
       sampler.set_epoch(epoch);
       while (const auto indices = sampler.next()) {
         if (++steps == deadly_step) {
-          state.flush();  // so that the test knows what there is
+          state.flush();  // so that the test knows which commits exist
           if (hvdlite::rank() == deadly_rank) {
             if (end == "throws") throw std::runtime_error("no disk");
             std::raise(SIGKILL);

@@ -23,7 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A training of which all ranks have an own copy, equal or not.
+// A training. All ranks have their own copy of it, equal or not.
 struct Training {
   explicit Training(double weight) {
     Fill(weight);
@@ -60,7 +60,7 @@ struct Training {
 
 class ElasticTest : public ::testing::Test {
  protected:
-  // Only rank 0 writes, and so every rank has a directory of its own.
+  // Only rank 0 writes, so every rank may have its own directory.
   const trainers::TemporaryDirectory directory_;
   const std::string path_ = directory_ / "c.pt";
   const StateOptions options_ = StateOptions().path(path_).store("");
@@ -81,7 +81,7 @@ TEST_F(ElasticTest, GoesBackToTheLastCommitOnAllRanks) {
   training.RegisterAt(state);
   EXPECT_FALSE(state.can_restore());
   EXPECT_THAT(ErrorText([&] { state.restore(); }),
-              HasSubstr("nothing to restore"));
+              HasSubstr("no commit to restore"));
   training.Step();
   training.sampler.set_epoch(2);
   training.sampler.next();
@@ -106,7 +106,7 @@ TEST_F(ElasticTest, GoesBackToTheLastCommitOnAllRanks) {
   EXPECT_EQ(training.weight(), next);
 }
 
-TEST_F(ElasticTest, EachRankGoesOnWithItsOwnBuffers) {
+TEST_F(ElasticTest, EachRankContinuesWithItsOwnBuffers) {
   torch::nn::Sequential model(torch::nn::BatchNorm1d(2),
                               torch::nn::BatchNorm1d(3));
   State state(StateOptions().store(""));
@@ -124,9 +124,9 @@ TEST_F(ElasticTest, EachRankGoesOnWithItsOwnBuffers) {
   fill(-1);
   state.restore();
   expect(3 + rank());
-  state.sync(size() - 1);  // nothing is restored here
+  state.sync(size() - 1);  // this does not restore the ranks' own buffers
   expect(2 + size());
-  state.commit();  // all the same
+  state.commit();  // all ranks have the same buffers
   fill(-1);
   state.restore();
   expect(2 + size());
@@ -189,7 +189,7 @@ TEST_F(ElasticTest, ValuesOfAllKindsComeBack) {
   EXPECT_TRUE(undefined_later.eq(1).all().item<bool>());
 }
 
-TEST_F(ElasticTest, SyncTakesWhatOneRankHas) {
+TEST_F(ElasticTest, SyncCopiesTheStateOfOneRank) {
   Training training(1 + rank());
   training.steps = rank();
   training.sampler.resume(rank(), 10 + rank());
@@ -205,7 +205,8 @@ TEST_F(ElasticTest, SyncTakesWhatOneRankHas) {
 
 TEST_F(ElasticTest, FileGetsTheCommitsThatAreDue) {
   int64_t step = 0;
-  // In a training that goes on from what is there; returns what is afterwards.
+  // Runs a training that continues from the last commit. Returns the step that
+  // is in the file afterwards.
   const auto saved_after = [&](const StateOptions& options, auto train) {
     {
       State state(options);
@@ -265,29 +266,29 @@ TEST_F(ElasticTest, LaunchersStoreOutlivesTheRanksAndTheFile) {
   state.value("step", step);
   state.restore();
   EXPECT_EQ(step, 3);
-  // Without it, what the disk has.
+  // Without it, the commit on the disk is used.
   State from_disk(options_);
   from_disk.value("step", step);
   from_disk.restore();
   EXPECT_EQ(step, 2);
-  // And where the store has gone, too, with a warning.
+  // If the store is gone, too, this is a warning.
   State lost(StateOptions(options_).store("127.0.0.1:1/secret"));
   lost.value("step", step);
   ::testing::internal::CaptureStderr();
   lost.restore();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr(rank() == 0 ? "taking the checkpoint" : ""));
+              HasSubstr(rank() == 0 ? "using the checkpoint" : ""));
   EXPECT_EQ(step, 2);
 }
 
-TEST_F(ElasticTest, StoreThatDoesNotAnswerIsNoReasonToBeginAnew) {
+TEST_F(ElasticTest, UnreachableStoreDoesNotRestartFromScratch) {
   State state(StateOptions().store("127.0.0.1:1/secret"));
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(run(state, [] { FAIL() << "began anew"; }), 1);
+  EXPECT_EQ(run(state, [] { FAIL() << "restarted from scratch"; }), 1);
   EXPECT_EQ(::testing::internal::GetCapturedStderr().empty(), rank() != 0);
 }
 
-TEST_F(ElasticTest, CommitOfSomethingElseIsRefusedByNameAndChangesNothing) {
+TEST_F(ElasticTest, CommitOfAnotherTrainingIsRejectedAndChangesNothing) {
   torch::Tensor average = torch::ones({2});
   {
     Training training(1);
@@ -309,7 +310,7 @@ TEST_F(ElasticTest, CommitOfSomethingElseIsRefusedByNameAndChangesNothing) {
     setup(state);
     const std::string text = ErrorText([&] { state.restore(); });
     ::testing::internal::CaptureStderr();
-    EXPECT_EQ(run(state, [] { FAIL() << "went on"; }), 2);
+    EXPECT_EQ(run(state, [] { FAIL() << "continued"; }), 2);
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 HasSubstr(rank() == 0 ? "does not fit" : ""));
     EXPECT_THAT(text, HasSubstr("c.pt' does not fit"));
@@ -371,7 +372,7 @@ TEST_F(ElasticTest, DamagedFileFallsBackOrIsNamed) {
     state.restore();
     EXPECT_EQ(step, 1);
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-                HasSubstr(rank() == 0 ? "taking the one before" : ""));
+                HasSubstr(rank() == 0 ? "using the previous one" : ""));
   }
   Damage(path_ + ".previous");
   State state(options_);
@@ -388,7 +389,7 @@ TEST_F(ElasticTest, FilesOfSaveCheckpointNeedAReader) {
   State strict(options_);
   strict.value("progress", progress);
   EXPECT_THAT(ErrorText([&] { strict.restore(); }),
-              HasSubstr("it is not of an elastic::State"));
+              HasSubstr("it was not written by elastic::State"));
   State state(StateOptions(options_).read_other(
       [&](torch::serialize::InputArchive& archive) {
         c10::IValue saved;
@@ -456,10 +457,10 @@ TEST_F(ElasticTest, RunReturnsTheExitCodeOfTheProcess) {
   EXPECT_EQ(run_to(10, 0), 0);
   EXPECT_EQ(step, 10);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr(rank() == 0 ? "going on from commit 4" : ""));
+              HasSubstr(rank() == 0 ? "continuing from commit 4" : ""));
 }
 
-// The last one: it ends the world.
+// This is the last test, since it ends the world.
 TEST_F(ElasticTest, ZExceptionOfOneRankEndsAllWithExitCodeOne) {
   int64_t step = 0;
   State state(StateOptions().store(""));

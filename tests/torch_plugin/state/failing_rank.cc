@@ -1,11 +1,13 @@
-// A program whose rank 1 fails in the middle of its work: "failing_rank stops"
-// (SIGSTOP: the process stays, but does nothing) or, given the path of a
-// timeline, dies (SIGKILL, once its part of the timeline holds a few events).
-// With "exits", "returns" or "throws" it does that while the others wait for
-// it; their world ends, and they with it. With "crashes_in_malloc" and
-// "aborts_in_malloc" a signal comes to it inside malloc(), which holds its
-// lock. With "stops_in_shutdown" it stops while it waits there for the others,
-// with "stops_in_finalize" when all have left and MPI is to end.
+// A program whose rank 1 fails during its work, as the argument says:
+// - "stops": SIGSTOP; the process stays, but does nothing.
+// - The path of a timeline: SIGKILL, when its per-rank trace file has some
+//   events.
+// - "exits", "returns", "throws": it ends while the others wait for it. Their
+//   world ends, and so do they.
+// - "crashes_in_malloc", "aborts_in_malloc": it gets a signal inside malloc(),
+//   which holds its lock.
+// - "stops_in_shutdown": it stops while it waits for the others in shutdown().
+// - "stops_in_finalize": it stops in MPI_Finalize, when all ranks have left.
 #include <hvdlite/hvdlite.h>
 #include <mpi.h>
 #include <sched.h>
@@ -31,8 +33,8 @@ bool IsStopped(int64_t process) {
   return text.find(") T ") != std::string::npos;
 }
 
-// Both have submitted "x"; rank 0 waits for it, rank 1 never comes to its
-// batch.
+// Both ranks have submitted "x". Rank 0 waits for it; rank 1 never reaches its
+// bucket.
 void StopsBeforeItsBatch() {
   const at::Tensor processes =
       hvdlite::allgather(at::full({1}, getpid(), at::kLong));
@@ -41,7 +43,7 @@ void StopsBeforeItsBatch() {
       hvdlite::allreduce_async_(tensor, hvdlite::AllreduceOptions().name("x"));
   hvdlite::barrier();
   if (hvdlite::rank() == 1) std::raise(SIGSTOP);
-  // Before, its background thread might still come.
+  // Before that, rank 1's background thread might still reach it.
   while (!IsStopped(processes[1].item<int64_t>())) sched_yield();
   try {
     work.wait();
@@ -51,7 +53,7 @@ void StopsBeforeItsBatch() {
   }
 }
 
-// The others call shutdown() when rank 1, which is in it, has stopped.
+// Rank 1 stops in shutdown(). Then the others call shutdown().
 void StopsInShutdown() {
   const at::Tensor processes =
       hvdlite::allgather(at::full({1}, getpid(), at::kLong));
@@ -78,12 +80,12 @@ void DiesWhileItRecords(const std::string& part) {
   }
 }
 
-// As one that has written to memory that it had freed. The hidden fields are
-// those of glibc; it looks at them when it has the lock, which it takes as
-// there are other threads.
+// Behaves like a program that has written to freed memory. The hidden fields
+// are those of glibc. It checks them while it holds the lock, which it takes
+// because there are other threads.
 void CrashesInMalloc(bool by_abort) {
-  // Too large for the caches of threads, and between others, so that what is
-  // freed stays as it is.
+  // The blocks are too large for the threads' caches and lie between others, so
+  // that glibc does not change the freed one.
   void* volatile before = std::malloc(4000);
   void* volatile freed = std::malloc(4000);
   void* volatile after = std::malloc(4000);
@@ -91,14 +93,14 @@ void CrashesInMalloc(bool by_abort) {
   std::free(freed);
   if (by_abort) {
     *reinterpret_cast<size_t volatile*>(address - sizeof(size_t)) = 7;
-  } else {  // the address of the chunk before
+  } else {  // the address of the previous chunk
     *reinterpret_cast<uintptr_t volatile*>(address + sizeof(void*)) = 16;
   }
   void* volatile crash = std::malloc(9000);
   (void)before, (void)after, (void)crash;
 }
 
-// What a program does that knows nothing of a world that ends.
+// Ends like a program that does not know of a world.
 int EndsWhileTheOthersWait(const std::string& how) {
   hvdlite::barrier();
   if (hvdlite::rank() != 1) {
@@ -115,7 +117,7 @@ int EndsWhileTheOthersWait(const std::string& how) {
 
 }  // namespace
 
-// In place of MPI's.
+// Replaces MPI's function.
 extern "C" int MPI_Finalize() {
   if (stops_in_finalize) std::raise(SIGSTOP);
   return PMPI_Finalize();

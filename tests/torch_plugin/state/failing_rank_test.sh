@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is left when a rank fails. Usage:
+# Checks the outcome when a rank fails. Usage:
 #   failing_rank_test.sh MPIRUN FAILING_RANK TIMELINE_VIEWER stops|shutdown|dies
 #   failing_rank_test.sh HVDLITERUN FAILING_RANK - named
 set -uo pipefail
@@ -14,7 +14,7 @@ fail() {
 }
 
 if [[ $mode == named ]]; then
-  # The rank that fails, not those whose world ends with it, often before it.
+  # hvdliterun must name the rank that failed, not those whose world ended with it, often earlier.
   for how in exits returns throws crashes_in_malloc aborts_in_malloc; do
     "$mpirun" -np 3 --oversubscribe "$program" "$how" >"$scratch/output" 2>&1
     status=$?
@@ -46,11 +46,11 @@ elif [[ $mode == shutdown ]]; then
     grep -q "rank $rank pid [0-9]* hvdlite warning.*at shutdown: rank 1 (.*) has given no sign of life" \
       "$scratch/output" || fail "rank $rank does not name the rank that stopped"
   done
-  # Rank 0 waits on its own where it has merged a timeline.
+  # Rank 0 waits separately if it has merged a timeline.
   for trace in '' "$scratch/trace.json"; do
     HVDLITE_TIMELINE=$trace "$mpirun" 3 "$program" stops_in_finalize >"$scratch/output" 2>&1
     status=$?
-    # Or, by MPICH's, with that of the rank that stopped and was killed for it.
+    # MPICH's mpirun may return the status of the stopped rank that it has killed.
     [[ $status == 75 || $status == 9 ]] || fail "mpirun ended with status $status, not 75"
     grep -q "rank [02] has not come back from .* died or been stopped" "$scratch/output" ||
       fail "the ranks that wait do not tell why they end"

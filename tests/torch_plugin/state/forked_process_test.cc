@@ -1,5 +1,5 @@
 // A process that a rank forks: every call of the public API is an error there,
-// every destructor returns, and the rank goes on.
+// every destructor returns, and the rank itself is not affected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -28,7 +28,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kNothingThrown[] = "nothing was thrown";
-// Of a process that hangs.
+// A process that runs longer counts as hanging.
 constexpr unsigned kDeadlineSeconds = 60;
 
 struct Call {
@@ -36,8 +36,8 @@ struct Call {
   std::function<void()> call;
 };
 
-// The text of the c10::Error that `call` throws in a process that is forked
-// from this one, and that ends by `end`; or how the process has ended.
+// Runs `call` in a process that is forked from this one and ends with `end`.
+// Returns the text of the c10::Error, or how the process ended.
 std::string InForkedProcess(const std::function<void()>& call,
                             void (*end)(int) = _exit) {
   int ends[2] = {-1, -1};
@@ -98,7 +98,7 @@ void Backward(torch::nn::Linear& model) {
   model(torch::ones({1, 2})).sum().backward();
 }
 
-TEST(ForkedProcessTest, EveryCallIsAnErrorAndTheWorldGoesOn) {
+TEST(ForkedProcessTest, EveryCallIsAnErrorAndTheWorldStillWorks) {
   torch::nn::Linear model(2, 1);
   DistributedOptimizer optimizer = OptimizerOf(model);
   DistributedSampler sampler(/*dataset_size=*/8, /*batch_size=*/1, /*seed=*/1);
@@ -201,7 +201,7 @@ TEST(ForkedProcessTest, EveryCallIsAnErrorAndTheWorldGoesOn) {
   remove_process_set(set);
 }
 
-TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldGoesOn) {
+TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldStillWorks) {
   torch::nn::Linear model(2, 1);
   auto optimizer = std::make_unique<DistributedOptimizer>(OptimizerOf(model));
   torch::nn::Linear other_model(2, 1);
@@ -215,10 +215,10 @@ TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldGoesOn) {
   auto exchanged =
       std::make_unique<AlltoallWork>(alltoall_async(at::ones({size()})));
   auto set = std::make_unique<ProcessSet>(add_process_set({0}));
-  // In flight.
+  // An operation in flight.
   Backward(model);
   Backward(other_model);
-  // So large that threads still write it.
+  // So large that threads are still writing it.
   const at::Tensor large = at::ones({8 << 20});
   at::Tensor value = large.clone();
   auto state = std::make_unique<elastic::State>(
@@ -277,10 +277,10 @@ TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldGoesOn) {
   }
 }
 
-// Destroyed at exit.
+// This is destroyed at exit.
 std::unique_ptr<DistributedOptimizer> static_optimizer;
 
-TEST(ForkedProcessTest, ExitLeavesTheRankAlone) {
+TEST(ForkedProcessTest, ExitDoesNotAffectTheRank) {
   torch::nn::Linear model(2, 1);
   static_optimizer =
       std::make_unique<DistributedOptimizer>(OptimizerOf(model));
@@ -292,7 +292,7 @@ TEST(ForkedProcessTest, ExitLeavesTheRankAlone) {
   ExpectWorldWorks();
 }
 
-// What another thread has locked when the process is forked stays locked there.
+// A lock that another thread holds at the fork stays locked in the new process.
 TEST(ForkedProcessTest, LocksOfOtherThreadsAreNotTaken) {
   torch::nn::Linear model(2, 1);
   DistributedOptimizer optimizer = OptimizerOf(model);

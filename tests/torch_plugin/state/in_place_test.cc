@@ -1,4 +1,4 @@
-// What elastic::run() does where the ranks that are left go on in place.
+// elastic::run() when the remaining ranks continue in place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -28,7 +28,7 @@ void Step(torch::nn::Linear& model, DistributedOptimizer& optimizer) {
   optimizer.step();
 }
 
-// As a rank does that is lost: the world is broken afterwards.
+// Breaks the world, like the loss of a rank.
 void BreakTheWorld() {
   torch::nn::Linear model(2, 1);
   try {
@@ -50,10 +50,11 @@ class InPlaceTest : public ::testing::Test {
 
 struct Trained {
   torch::Tensor weight;
-  std::vector<int64_t> positions;  // of the sampler, at each call of `train`
+  // The sampler's position at each call of `train`.
+  std::vector<int64_t> positions;
 };
 
-// Ten steps. In the fourth the world breaks, before or after the commit.
+// Takes ten steps. In the fourth the world breaks, before or after the commit.
 enum class Breaks { Never, BeforeCommit, AfterCommit };
 Trained TrainWith(Breaks breaks) {
   torch::manual_seed(3);
@@ -83,7 +84,7 @@ Trained TrainWith(Breaks breaks) {
   return result;
 }
 
-TEST_F(InPlaceTest, RunGoesOnFromTheLastCommitWithTheSameBits) {
+TEST_F(InPlaceTest, RunContinuesFromTheLastCommitBitForBit) {
   const Trained undisturbed = TrainWith(Breaks::Never);
   EXPECT_THAT(undisturbed.positions, ElementsAre(0));
   EXPECT_EQ(replaced_worlds(), 0);
@@ -124,8 +125,8 @@ TEST_F(InPlaceTest, AProgramWithoutRunReplacesItsWorldItself) {
   EXPECT_EQ(allreduce(torch::ones({})).item<float>(), 1);
 }
 
-// Last: such a process has no world to go on with.
-TEST_F(InPlaceTest, ZAWorldThatBreaksAgainAndAgainIsGivenUp) {
+// This is the last test: afterwards the process has no world.
+TEST_F(InPlaceTest, ZRepeatedlyBrokenWorldIsGivenUp) {
   torch::nn::Linear model(2, 1);
   State state(StateOptions().store(""));
   state.model(*model);

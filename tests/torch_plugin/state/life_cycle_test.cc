@@ -1,4 +1,4 @@
-// Beginning and end of the world. Each test is a job of its own.
+// Start and end of the world. Each test is a job of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -34,7 +34,8 @@ std::string WorldBrokenText(const std::function<void()>& operation) {
   return "the world is not broken";
 }
 
-// Fails at either, as the news of the world's end arrives.
+// Fails in one or the other call, depending on when the end of the world is
+// seen.
 void SubmitAndWait() { allreduce_async(at::ones({1})).wait(); }
 
 TEST(LifeCycleTest, NothingWorksBeforeInit) {
@@ -96,7 +97,7 @@ TEST(LifeCycleTest, ApplicationOwnsMpi) {
   MPI_Finalize();
 }
 
-// Nobody calls shutdown(): it is too late for that at exit.
+// No rank calls shutdown(), and at exit it is too late for that.
 TEST(LifeCycleTest, FinalizingMpiEndsTheWorld) {
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
@@ -131,9 +132,9 @@ TEST(LifeCycleTest, FinalizingMpiOnOneRankEndsTheOthersWaits) {
   EXPECT_FALSE(is_initialized());
 }
 
-// The last process never hears of hvdlite; the others are two worlds, in which
-// MPI goes on beside it, and then one of all.
-TEST(LifeCycleTest, DisjointCommunicatorsAreWorldsOfTheirOwn) {
+// The last process does not use hvdlite. The others form two worlds, during
+// which MPI still works, and then one world.
+TEST(LifeCycleTest, DisjointCommunicatorsAreSeparateWorlds) {
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   int process = 0;
@@ -143,7 +144,7 @@ TEST(LifeCycleTest, DisjointCommunicatorsAreWorldsOfTheirOwn) {
   const bool trains = process != processes - 1;
   const int world = process % 2;
   MPI_Comm trainers = MPI_COMM_NULL;
-  // In the opposite order, so that the ranks' numbers are others.
+  // The ranks are in the opposite order, so that they get other numbers.
   MPI_Comm_split(MPI_COMM_WORLD, trains ? world : MPI_UNDEFINED, -process,
                  &trainers);
   for (int life = 0; trains && life < 2; ++life) {
@@ -155,7 +156,7 @@ TEST(LifeCycleTest, DisjointCommunicatorsAreWorldsOfTheirOwn) {
     EXPECT_EQ(SumOfOnes().item<int>(), size());
     EXPECT_EQ(broadcast(at::full({1}, process), 0).item<int>(),
               world + 2 * (size() - 1));
-    // Messages on the program's communicator are its own.
+    // Messages on the program's communicator do not mix with hvdlite's.
     int ranks = 1;
     MPI_Allreduce(MPI_IN_PLACE, &ranks, 1, MPI_INT, MPI_SUM, trainers);
     EXPECT_EQ(ranks, size());
@@ -169,14 +170,14 @@ TEST(LifeCycleTest, DisjointCommunicatorsAreWorldsOfTheirOwn) {
   MPI_Finalize();
 }
 
-TEST(LifeCycleTest, CommunicatorsThatCannotBeAWorldAreRefused) {
+TEST(LifeCycleTest, InvalidCommunicatorsAreRejected) {
   EXPECT_THAT(ErrorText([] { init(MPI_COMM_SELF); }),
-              HasSubstr("outside of MPI"));
+              HasSubstr("called before MPI_Init_thread"));
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   EXPECT_THAT(ErrorText([] { init(MPI_COMM_NULL); }),
               HasSubstr("MPI_COMM_NULL"));
-  // One rank of a job of several, which is no mistake here.
+  // A world of one rank is allowed in a job of several ranks.
   init(MPI_COMM_SELF);
   EXPECT_EQ(size(), 1);
   EXPECT_THAT(ErrorText([] { init(MPI_COMM_SELF); }),
@@ -184,11 +185,11 @@ TEST(LifeCycleTest, CommunicatorsThatCannotBeAWorldAreRefused) {
   MPI_Finalize();
   EXPECT_FALSE(is_initialized());
   EXPECT_THAT(ErrorText([] { init(MPI_COMM_SELF); }),
-              HasSubstr("outside of MPI"));
+              HasSubstr("called before MPI_Init_thread"));
 }
 
-// UCX's handler of crashes would allocate memory, and hang where malloc() is
-// what has crashed.
+// UCX's handler of crashes would allocate memory, and would hang if malloc()
+// itself has crashed.
 TEST(LifeCycleTest, CrashesEndTheProcess) {
   init();
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
@@ -216,7 +217,7 @@ TEST(LifeCycleTest, WorkOutlivesShutdown) {
   init();
   const Work never = allreduce_async(
       at::ones({3}), AllreduceOptions().name("rank" + std::to_string(rank())));
-  // When it is done, all have submitted the other, too.
+  // When this one is done, all ranks have submitted the other one, too.
   const Work work = allreduce_async(at::ones({3}));
   work.wait();
   const bool alone = size() == 1;
@@ -234,7 +235,7 @@ TEST(LifeCycleTest, WorkOutlivesShutdown) {
   }
 }
 
-// Nobody calls shutdown(); the last rank does not even join in.
+// No rank calls shutdown(), and the last rank does not submit the operation.
 TEST(LifeCycleTest, ExitWithoutShutdownEndsTheOthersWaits) {
   init();
   SumOfOnes();
@@ -305,13 +306,13 @@ TEST(LifeCycleTest, TimelineThatCannotBeWrittenIsAnErrorOfTheArgument) {
 }
 
 // Run with OMPI_COMM_WORLD_SIZE=4 in one process without a launcher.
-TEST(LifeCycleTest, FewerRanksThanTheLauncherPromisedIsAnError) {
+TEST(LifeCycleTest, FewerRanksThanTheLauncherStartedIsAnError) {
   EXPECT_THAT(ErrorText([] { init(); }),
               AllOf(HasSubstr("OMPI_COMM_WORLD_SIZE=4"), HasSubstr("mpirun")));
 }
 
 // Run with HVDLITE_BACKEND=single.
-TEST(LifeCycleTest, ProcessForkedOutsideOfAWorldCanHaveOne) {
+TEST(LifeCycleTest, ProcessForkedWithoutAWorldCanInit) {
   const auto works_in_forked_process = [] {
     const pid_t child = fork();
     if (child == 0) {
@@ -337,7 +338,7 @@ TEST(LifeCycleTest, SingleBackendCanBeInitialisedAgain) {
     init();
     EXPECT_EQ(size(), 1);
     EXPECT_EQ(SumOfOnes().item<int>(), 1);
-    // Nobody waits but by asking whether it is done.
+    // The test waits only by asking whether it is done.
     const Work work = allreduce_async(at::ones({1}));
     while (!work.is_completed()) sched_yield();
     shutdown();

@@ -1,4 +1,4 @@
-// What init() does about memory that is freed.
+// How init() treats freed memory.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <sys/resource.h>
@@ -20,19 +20,19 @@ int64_t FaultsSoFar() {
   return usage.ru_minflt;
 }
 
-// A tensor of 64 MiB that is made, written to, and dropped.
+// Page faults when a tensor of 64 MiB is made, written and freed.
 int64_t FaultsOfALargeTensor() {
   const int64_t before = FaultsSoFar();
   torch::ones({16 << 20});
   return FaultsSoFar() - before;
 }
 
-TEST(MallocTest, ATensorsMemoryIsKeptForTheNextUnlessMallocIsToStayAsItIs) {
+TEST(MallocTest, FreedMemoryIsReusedIfMallocIsTuned) {
   const std::string reason = base::WhyMallocIsKept(
       "tune", base::MallocIsGlibc(), base::ProcessEnvironment());
   if (!reason.empty()) GTEST_SKIP() << "malloc is the user's: " << reason;
-  // The least: what is freed lies in pieces at first, between smaller blocks of
-  // other threads, so that some more of the heap is taken.
+  // Take the smallest number: at first, freed memory lies in pieces between
+  // smaller blocks of other threads, so the heap grows further.
   int64_t faults = FaultsOfALargeTensor();
   for (int i = 0; i < 30 && faults >= 30; ++i) {
     faults = std::min(faults, FaultsOfALargeTensor());

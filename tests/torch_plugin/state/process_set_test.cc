@@ -29,7 +29,7 @@ TEST(ProcessSetTest, DefaultIsAllRanks) {
   }
 }
 
-TEST(WorldTest, IsHomogeneousWhereAllNodesHaveAsManyRanks) {
+TEST(WorldTest, IsHomogeneousIfAllNodesHaveEquallyManyRanks) {
   const at::Tensor ranks = allgather(at::full({1}, local_size()));
   EXPECT_EQ(is_homogeneous(), ranks.eq(local_size()).all().item<bool>());
 }
@@ -51,13 +51,13 @@ TEST(ProcessSetTest, KnowsItsMembers) {
   EXPECT_EQ(last.included(), IsLast());
   EXPECT_EQ(last.rank(), IsLast() ? 0 : -1);
   remove_process_set(last);
-  // A value that was removed still tells.
+  // A removed set still knows its members.
   EXPECT_THAT(last.ranks(), ElementsAre(size() - 1));
 }
 
-// The text of the failure does not fit the ring that it travels through; making
-// the set blocks those who have read it.
-TEST(ProcessSetTest, IsMadeWhileALongMessageIsOnItsWay) {
+// The text of the failure does not fit into the ring of messages at once.
+// Making the set blocks the ranks that have read it.
+TEST(ProcessSetTest, CanBeMadeWhileALongMessageIsInTransit) {
   if (size() == 1) return;
   const AllreduceOptions options =
       AllreduceOptions().name(std::string(8000, 'x'));
@@ -68,7 +68,7 @@ TEST(ProcessSetTest, IsMadeWhileALongMessageIsOnItsWay) {
   remove_process_set(all);
 }
 
-TEST(ProcessSetTest, RanksThatAreNotASetAreRefusedOnEveryRank) {
+TEST(ProcessSetTest, InvalidRanksAreRejectedOnEveryRank) {
   ExpectSameError([] { add_process_set({}); }, "at least one rank");
   ExpectSameError([] { add_process_set({0, size()}); }, "does not exist");
   ExpectSameError([] { add_process_set({-1}); }, "rank -1 does not exist");
@@ -110,7 +110,7 @@ TEST(ProcessSetTest, RemovedSetsAreRefused) {
                   "cannot be removed");
 }
 
-TEST(ProcessSetTest, RemovingFailsWhatSomeMembersHaveNotSubmitted) {
+TEST(ProcessSetTest, RemovingFailsOperationsThatSomeMembersLack) {
   if (size() == 1) GTEST_SKIP() << "nothing stays pending";
   const ProcessSet set = add_process_set({0, size() - 1});
   std::vector<Work> works;
@@ -119,7 +119,7 @@ TEST(ProcessSetTest, RemovingFailsWhatSomeMembersHaveNotSubmitted) {
   for (const Work& work : works) {
     EXPECT_THAT(ErrorText([&] { work.wait(); }), HasSubstr("process set"));
   }
-  // The world's operations are not concerned.
+  // The world's operations are not affected.
   barrier();
 }
 
@@ -129,7 +129,7 @@ TEST(ProcessSetTest, SetsOfTheSameRanksAreDifferent) {
   const auto options = [](const ProcessSet& set) {
     return SumIn(set).name("shared");
   };
-  // The same name in flight three times, in an order of each rank's own.
+  // The same name is in flight three times, in another order on each rank.
   const std::vector<ProcessSet> sets = {ProcessSet(), first, second};
   std::vector<Work> works;
   for (int i = 0; i < 3; ++i) {
@@ -146,8 +146,8 @@ TEST(ProcessSetTest, SetsOfTheSameRanksAreDifferent) {
   remove_process_set(first);
 }
 
-// Sets {0, 1}, {1, 2}, ..., {size - 1, 0}, whose members submit to them in
-// orders of their own.
+// Sets {0, 1}, {1, 2}, ..., {size - 1, 0}. Their members submit operations in
+// different orders.
 TEST(ProcessSetTest, OverlappingSetsAreUsedInAnyOrder) {
   if (size() < 3) GTEST_SKIP() << "needs a ring";
   std::vector<ProcessSet> ring;
@@ -202,7 +202,7 @@ TEST(ProcessSetTest, DisjointSetsDoNotWaitForEachOther) {
   const ProcessSet first = add_process_set({0});
   const ProcessSet rest = add_process_set(others);
   const ProcessSet& mine = rank() == 0 ? first : rest;
-  // Different numbers of operations, unnamed, then one of all ranks.
+  // Different numbers of unnamed operations, then one of all ranks.
   for (int i = 0; i < 10 * (rank() == 0 ? 1 : 3); ++i) {
     EXPECT_EQ(allreduce(at::ones({2}), SumIn(mine))[1].item<int>(),
               mine.size());
@@ -212,7 +212,7 @@ TEST(ProcessSetTest, DisjointSetsDoNotWaitForEachOther) {
   remove_process_set(first);
 }
 
-TEST(ProcessSetTest, SetsComeAndGoManyTimes) {
+TEST(ProcessSetTest, SetsCanBeMadeAndRemovedManyTimes) {
   for (int i = 0; i < 30; ++i) {
     const ProcessSet set = add_process_set({i % size()});
     if (set.included()) {

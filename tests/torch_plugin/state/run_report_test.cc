@@ -20,7 +20,7 @@ using scaling_sweep::ReadProgramReport;
 using scaling_sweep::SweepFolder;
 using ::testing::HasSubstr;
 
-// On rank 0, which alone writes.
+// Checks the report on rank 0, the only rank that writes it.
 void ExpectSpeed(const std::string& file, int warmup_intervals, double speed,
                  int threads) {
   EXPECT_EQ(std::filesystem::exists(file), rank() == 0);
@@ -36,7 +36,7 @@ TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
   const std::string file = folder / "report.json";
   write_run_report(file, {.items_per_second = 1e9 / 3, .items = "images"});
   ExpectSpeed(file, 0, 1e9 / 3, at::get_num_threads());
-  // Another one takes its place.
+  // Another report replaces it.
   write_run_report(file, {.items_per_second = 100,
                           .items = "images",
                           .intervals = {1, 200, 400, 300},
@@ -46,13 +46,13 @@ TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
   EXPECT_EQ(std::distance(begin(files), end(files)), rank() == 0 ? 1 : 0);
 }
 
-TEST(RunReportTest, TheMachineIsItsHostAndVersions) {
+TEST(RunReportTest, MachineHasHostAndVersions) {
   const SweepFolder folder;
   write_run_report(folder / "r.json", {.items_per_second = 1});
   if (rank() != 0) return;
   const auto report = ReadProgramReport(folder / "r.json", "", 0);
   ASSERT_TRUE(report.ok()) << report.status();
-  // The names and values that a trainer's report has.
+  // The names and values are those of a trainer's report.
   std::map<std::string, std::string> machine = {{"host", base::HostName()}};
   for (const char* part : {"hvdlite", "LibTorch", "MPI", "UCX"}) {
     machine[part] = support::ValueOf(build_info(), part);
@@ -61,7 +61,7 @@ TEST(RunReportTest, TheMachineIsItsHostAndVersions) {
   EXPECT_EQ(report->machine, machine);
 }
 
-TEST(RunReportTest, WhatCannotBeIsRefusedOnEveryRank) {
+TEST(RunReportTest, InvalidValuesAreRejectedOnEveryRank) {
   const SweepFolder folder;
   const auto error_of = [&](const RunReport& report) {
     return ErrorText([&] { write_run_report(folder / "r.json", report); });
@@ -69,9 +69,9 @@ TEST(RunReportTest, WhatCannotBeIsRefusedOnEveryRank) {
   EXPECT_THAT(error_of({}), HasSubstr("items_per_second must be above 0"));
   EXPECT_THAT(error_of({.items_per_second = NAN}), HasSubstr("is nan"));
   EXPECT_THAT(error_of({.items_per_second = 1, .intervals = {2, -1}}),
-              HasSubstr("by intervals 2, -1"));
+              HasSubstr("in intervals: 2, -1"));
   EXPECT_THAT(error_of({.items_per_second = 1, .items = "a\"b"}),
-              HasSubstr("items 'a\"b' must be of letters"));
+              HasSubstr("items 'a\"b' must consist of letters"));
   EXPECT_THAT(error_of({.items_per_second = 1, .threads_per_rank = -1}),
               HasSubstr("threads_per_rank is negative"));
   EXPECT_FALSE(std::filesystem::exists(folder / "r.json"));

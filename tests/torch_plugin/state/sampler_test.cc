@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 
 using Samples = std::vector<size_t>;
 
-// The ranks of a world, which takes some steps of an epoch; what they are
-// given is appended to `seen`, in rank order. Ends early where the epoch does.
+// The ranks of a world that takes some steps of an epoch. Appends their samples
+// to `seen` in rank order. Stops at the end of the epoch.
 struct World {
   World(const DistributedSampler& sampler, int size)
       : ranks(static_cast<size_t>(size), sampler) {}
@@ -56,7 +56,7 @@ struct World {
   std::vector<DistributedSampler> ranks;
 };
 
-// The order of an epoch, as the first version of the trainers had it.
+// The order of an epoch in the first version of the trainers.
 Samples OrderOf(size_t size, uint64_t seed, uint64_t epoch) {
   Samples order(size);
   for (size_t i = 0; i < size; ++i) order[i] = i;
@@ -67,7 +67,7 @@ Samples OrderOf(size_t size, uint64_t seed, uint64_t epoch) {
   return order;
 }
 
-TEST(SamplerTest, EverySampleComesOnceInOneOrderWhateverWorldsTakeIt) {
+TEST(SamplerTest, EverySampleComesOnceInTheSameOrderForAllWorlds) {
   std::mt19937 random(7);  // NOLINT: the same worlds in every run
   for (int trial = 0; trial < 2000; ++trial) {
     const int64_t size = 1 + static_cast<int64_t>(random() % 60);
@@ -85,7 +85,7 @@ TEST(SamplerTest, EverySampleComesOnceInOneOrderWhateverWorldsTakeIt) {
       for (int step = 0; step < steps && more; ++step) {
         more = world.Step(seen, batch);
       }
-      // Started again, on other ranks: that is all there is to know.
+      // A restart on other ranks knows nothing else.
       sampler = DistributedSampler(size, batch, /*seed=*/5);
       sampler.resume(world.ranks[0].epoch(), world.ranks[0].position());
     }
@@ -95,7 +95,7 @@ TEST(SamplerTest, EverySampleComesOnceInOneOrderWhateverWorldsTakeIt) {
   }
 }
 
-TEST(SamplerTest, FullBatchesAreDealtInRankOrder) {
+TEST(SamplerTest, FullBatchesAreDistributedInRankOrder) {
   const Samples order = OrderOf(24, 1, 0);
   for (int rank = 0; rank < 3; ++rank) {
     DistributedSampler sampler(24, 2, 1);
@@ -107,7 +107,7 @@ TEST(SamplerTest, FullBatchesAreDealtInRankOrder) {
   }
 }
 
-TEST(SamplerTest, StepsThatCannotBeFullAreAboutTheSame) {
+TEST(SamplerTest, PartialStepsHaveNearlyEqualSizes) {
   DistributedSampler sampler(29, 4, 1);
   std::vector<int64_t> taken;
   while (sampler.next(1, 2)) taken.push_back(sampler.taken());
@@ -143,7 +143,7 @@ TEST(SamplerTest, BatchOfAllRanksDoesNotDependOnTheirNumber) {
   EXPECT_EQ(alone, OrderOf(20, 3, 0));
 }
 
-TEST(SamplerTest, PresentEpochGoesOnAndAnotherBegins) {
+TEST(SamplerTest, SetEpochContinuesThePresentEpochOrBeginsAnother) {
   DistributedSampler sampler(10, 2, 1);
   sampler.set_epoch(1);
   const auto first = sampler.next(0, 1);
@@ -159,18 +159,18 @@ TEST(SamplerTest, PresentEpochGoesOnAndAnotherBegins) {
             DistributedSampler(10, 2, 1).next(0, 1));
 }
 
-TEST(SamplerTest, WhatCannotBeDealtIsAnErrorThatSaysWhy) {
+TEST(SamplerTest, InvalidArgumentsAreErrorsWithReasons) {
   EXPECT_THAT(ErrorText([] { DistributedSampler(0, 2, 1); }),
               HasSubstr("no samples (dataset_size 0)"));
   EXPECT_THAT(ErrorText([] { DistributedSampler(3, 0, 1); }),
               HasSubstr("batch_size 0"));
   DistributedSampler sampler(3, 1, 1);
   EXPECT_THAT(ErrorText([&] { sampler.resume(0, 4); }),
-              HasSubstr("4 of 3 samples"));
+              HasSubstr("after 4 samples; the data set has 3"));
   EXPECT_THAT(ErrorText([&] { sampler.set_epoch(-1); }),
-              HasSubstr("no epoch -1"));
+              HasSubstr("cannot continue epoch -1"));
   EXPECT_THAT(ErrorText([&] { sampler.next(2, 2); }),
-              HasSubstr("no rank 2 of 2"));
+              HasSubstr("rank 2 does not exist among 2 ranks"));
   EXPECT_THAT(ErrorText([&] { sampler.next(); }), HasSubstr("init()"));
 }
 

@@ -1,5 +1,5 @@
-// SyncBatchNorm on shards of a batch against LibTorch's BatchNorm on the whole
-// batch, on any number of ranks.
+// Compares SyncBatchNorm on shares of a mini-batch with LibTorch's BatchNorm on
+// the whole mini-batch, on any number of ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -24,7 +24,8 @@ using torch::nn::BatchNormOptions;
 
 constexpr int64_t kChannels = 3;
 
-// Shards differ in length; of three or more ranks rank 1's is empty.
+// The shares differ in length. With three or more ranks, that of rank 1 is
+// empty.
 int64_t RowsOf(int rank) { return rank == 1 && size() > 2 ? 0 : 2 + rank; }
 
 torch::Tensor Mine(const torch::Tensor& whole) {
@@ -39,13 +40,13 @@ int64_t AllRows() {
   return rows;
 }
 
-// As above, where all have as many rows.
+// The same with equally many rows on all ranks.
 constexpr int64_t kRows = 4;
 torch::Tensor EqualPart(const torch::Tensor& whole, int index = rank()) {
   return whole.slice(0, index * kRows, (index + 1) * kRows);
 }
 
-// The same on every rank.
+// Returns the same values on every rank.
 torch::Tensor Random(std::vector<int64_t> shape, uint64_t seed,
                      at::ScalarType type = torch::kDouble) {
   torch::manual_seed(seed);
@@ -58,7 +59,7 @@ std::vector<int64_t> ShapeOf(int64_t dimensions) {
   return shape;
 }
 
-// LibTorch's, for inputs of any number of dimensions.
+// LibTorch's module for inputs of any number of dimensions.
 torch::Tensor Reference(torch::nn::BatchNorm1d& module,
                         const torch::Tensor& input) {
   if (input.dim() <= 3) return module->forward(input);
@@ -82,8 +83,8 @@ struct Case {
   double tolerance = 1e-10;
 };
 
-// Two steps: outputs, gradients and running statistics. LibTorch computes
-// 16-bit inputs in float32.
+// Compares outputs, gradients and running statistics of two steps. LibTorch
+// computes 16-bit inputs in float32.
 void ExpectAsOneProcess(const Case& c) {
   SyncBatchNorm module(c.options);
   torch::nn::BatchNorm1d reference(c.options);
@@ -145,7 +146,7 @@ void ExpectAsOneProcess(const Case& c) {
   }
 }
 
-TEST(SyncBatchNormTest, IsThatOfOneProcess) {
+TEST(SyncBatchNormTest, MatchesOneProcess) {
   const BatchNormOptions usual(kChannels);
   const auto with = [&](auto change) {
     BatchNormOptions options = usual;
@@ -227,7 +228,7 @@ TEST(SyncBatchNormTest, EvaluationUsesRunningStatisticsAndIsNotCollective) {
   EXPECT_EQ(module->num_batches_tracked.item<int64_t>(), 0);
 }
 
-// The naive E[x^2] - E[x]^2 has no correct digit here.
+// The naive formula E[x^2] - E[x]^2 has no correct digit here.
 TEST(SyncBatchNormTest, VarianceIsStableFarFromZero) {
   SyncBatchNorm module(BatchNormOptions(1).momentum(1.0));
   torch::manual_seed(4);
@@ -270,8 +271,8 @@ TEST(SyncBatchNormTest, SecondDerivativeIsRefused) {
               HasSubstr("second derivative"));
 }
 
-// One training step among the ranks of the set, as LibTorch's on all of their
-// rows.
+// One training step on the ranks of the set must equal LibTorch's step on all
+// of their rows.
 void ExpectStepAsOneProcess(SyncBatchNorm& module,
                             torch::nn::BatchNorm1d& alone,
                             const ProcessSet& process_set = {}) {
@@ -314,7 +315,7 @@ TEST(SyncBatchNormTest, BadInputOnOneRankIsTheSameErrorOnAll) {
 }
 
 TEST(SyncBatchNormTest, StatisticsAreThoseOfTheProcessSet) {
-  // Rank 0 and the last one; of four ranks or more one in between, too.
+  // Rank 0, the last rank and, with four or more ranks, one between them.
   std::vector<int> ranks = {0};
   if (size() > 3) ranks.push_back(2);
   if (size() > 1) ranks.push_back(size() - 1);
@@ -337,7 +338,7 @@ torch::nn::Sequential MakeModel() {
   return model;
 }
 
-// While gradients are reduced, backward() goes through the module.
+// backward() runs through the module while gradients are reduced.
 TEST(SyncBatchNormTest, ModelsTrainAsInOneProcess) {
   auto model = MakeModel<SyncBatchNorm>();
   auto alone = MakeModel<torch::nn::BatchNorm1d>();
@@ -360,7 +361,7 @@ TEST(SyncBatchNormTest, ModelsTrainAsInOneProcess) {
   }
 }
 
-TEST(SyncBatchNormTest, ArchivesFitBothWays) {
+TEST(SyncBatchNormTest, ArchivesAreCompatibleWithBatchNorm) {
   torch::nn::BatchNorm2d usual(kChannels);
   usual->forward(Random({4, kChannels, 2, 2}, 1, torch::kFloat));
   std::stringstream there;
@@ -377,14 +378,14 @@ TEST(SyncBatchNormTest, ArchivesFitBothWays) {
   EXPECT_TRUE(usual->weight.eq(3).all().item<bool>());
 }
 
-// Of the module's exchanges, as an error tells it.
+// Returns the name of the module's operations from the text of an error.
 std::string ExchangeName(SyncBatchNormImpl& module) {
   const std::string text = ErrorText([&] { module.forward(torch::Tensor()); });
   const size_t begin = text.find('\'') + 1;
   return text.substr(begin, text.find('\'', begin) - begin);
 }
 
-TEST(SyncBatchNormTest, EveryModuleHasOneNameOfItsOwn) {
+TEST(SyncBatchNormTest, EveryModuleHasItsOwnName) {
   SyncBatchNorm module(kChannels);
   SyncBatchNorm other(2 * kChannels);
   const std::string name = ExchangeName(*module);

@@ -1,4 +1,4 @@
-// The working directory changes between a path's being given and its use.
+// The working directory changes after a path is given and before it is used.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory that all ranks are in, and another one that they go to.
+// Ranks start in one directory and change to another one.
 class WorkingDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ class WorkingDirectoryTest : public ::testing::Test {
   }
 
   static void GoElsewhere() { fs::current_path("other"); }
-  // On rank 0.
+  // On rank 0 only.
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
     for (const auto& file : fs::recursive_directory_iterator(folder_)) {
@@ -69,7 +69,7 @@ TEST_F(WorkingDirectoryTest, ATimelineIsMergedWhereItWasStarted) {
 
 TEST_F(WorkingDirectoryTest, ACheckpointWriterSavesWhereItWasMade) {
   if (rank() == 0) {
-    // Large enough to be written for a while.
+    // Large enough that writing takes a while.
     const at::Tensor large = at::ones({1 << 20});
     CheckpointWriter writer("run.pt");
     for (int save = 0; save < 2; ++save) {

@@ -1,4 +1,7 @@
-// Makes all ranks start from one rank's model and optimizer.
+// Makes all ranks start from the model and the optimizer of one rank.
+//
+//   hvdlite::broadcast_parameters(model, /*root_rank=*/0);
+//   hvdlite::broadcast_optimizer_state(optimizer, /*root_rank=*/0);
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,12 +17,12 @@ namespace hvdlite {
 
 class DistributedOptimizer;
 
-// Overwrites parameters and buffers with rank `root_rank`'s (a global rank, in
-// the process set), in place. Blocks. Collective. A tensor that some ranks do
-// not have is a c10::Error on all, and nothing is overwritten; so is a
-// difference in shape or dtype, but other tensors may have been overwritten.
-// Elements may share memory, as those of expand(): they are written as one.
-// One call at a time for a process set: they agree on the names first.
+// Overwrites parameters and buffers in place with those of rank `root_rank`, a
+// global rank that is in the process set. Collective; blocks. Throws c10::Error
+// on all ranks if some ranks lack a tensor; nothing is overwritten then. Throws
+// it on all ranks, too, if shapes or dtypes differ; other tensors may have been
+// overwritten then. Elements may share memory, as those of expand() do. Make
+// one call at a time per process set, since the ranks first compare the names.
 void broadcast_parameters(const torch::nn::Module& module, int root_rank,
                           const ProcessSet& process_set = {});
 void broadcast_parameters(
@@ -35,14 +38,15 @@ void broadcast_parameters(const torch::nn::ModuleHolder<Contained>& module,
 }
 
 // Overwrites options (such as the learning rate) and state (such as momentum)
-// with rank `root_rank`'s, through LibTorch's archives; the other ranks' state
-// may be empty. Blocks. The optimizers are of one type with the same parameter
-// groups: any of LibTorch's, LBFGS included.
+// with those of rank `root_rank`, through LibTorch's archives. The state of the
+// other ranks may be empty. Collective; blocks. All ranks need the same type of
+// optimizer with the same parameter groups. All optimizers of LibTorch are
+// supported, LBFGS included. Throws c10::Error on all ranks if they differ.
 void broadcast_optimizer_state(torch::optim::Optimizer& optimizer,
                                int root_rank,
                                const ProcessSet& process_set = {});
-// By default, and for the set of all ranks, among the ranks of the optimizer's
-// own process set.
+// Without a process set, or with the set of all ranks, uses the optimizer's own
+// process set.
 void broadcast_optimizer_state(DistributedOptimizer& optimizer, int root_rank,
                                const ProcessSet& process_set = {});
 

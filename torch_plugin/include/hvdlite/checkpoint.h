@@ -1,5 +1,5 @@
-// Checkpoints: what a training goes on from, in a file that is whole or is
-// found not to be.
+// Checkpoints: files from which a training continues. A checksum detects a
+// damaged file.
 //
 //   if (hvdlite::rank() == 0) {
 //     hvdlite::save_checkpoint(file, *model, optimizer.inner(), progress);
@@ -12,10 +12,10 @@
 //   hvdlite::broadcast_optimizer_state(optimizer, /*root_rank=*/0);
 //   progress = hvdlite::broadcast_object(progress, /*root_rank=*/0);
 //
-// Nothing here is collective, and nothing needs init(). In a data-parallel
-// training all ranks have the same to save: one rank calls, rank 0 as a rule,
-// and what it has loaded is broadcast. Ranks that save something of their own
-// give each a file of its own.
+// No function here is collective, and none needs init(). In data-parallel
+// training all ranks have the same state. So one rank, usually rank 0, saves
+// and loads it, and broadcasts what it has loaded. Ranks that save data of
+// their own need one file per rank.
 #pragma once
 
 #include <torch/arg.h>
@@ -32,44 +32,46 @@
 namespace hvdlite {
 
 struct CheckpointOptions {
-  // What `path` held before becomes "<path>.previous". It takes its place on
-  // the disk, and is what is left if the newest is damaged.
+  // Keeps the previous content of `path` as "<path>.previous". This needs disk
+  // space for two checkpoints. load_checkpoint() reads the previous one if the
+  // newest one is damaged.
   TORCH_ARG(bool, keep_previous) = true;
 };
 
-// Fills an archive, or takes from one what such a function wrote.
+// CheckpointWrite fills an archive. CheckpointRead reads what a CheckpointWrite
+// has written.
 using CheckpointWrite = std::function<void(torch::serialize::OutputArchive&)>;
 using CheckpointRead = std::function<void(torch::serialize::InputArchive&)>;
 
-// Makes `path` hold what `write` writes, with a checksum. Blocks until it is on
-// the disk. If the process or the machine ends meanwhile, load_checkpoint()
-// finds this checkpoint or the one before; what is left of a temporary file
-// beside it ("<path>.tmp.<host>. ...") is removed by the next save on this
-// host. Throws c10::Error with the file and the reason (no space, no folder, no
-// memory for the serialised bytes, ...): both generations are then what they
-// were, and no temporary file is left.
+// Writes the output of `write` to the file `path`, with a checksum. Blocks
+// until it is on the disk. If the process or the machine dies meanwhile,
+// load_checkpoint() finds this checkpoint or the previous one. The next save on
+// this host removes the temporary file ("<path>.tmp.<host>. ...") that was
+// left. Throws c10::Error with the file and the reason, such as a full disk, a
+// missing directory, or too little memory for the serialised bytes. Both
+// generations are unchanged then, and no temporary file is left.
 void save_checkpoint(const std::string& path, const CheckpointWrite& write,
                      const CheckpointOptions& options = {});
 
-// Hands `read` the checkpoint that `path` holds. If that is missing, cut off or
-// damaged, be it by one bit, warns, naming both files, and takes the one
-// before. Throws c10::Error with the files and what is wrong if neither can be
-// taken, and with the file if `read` throws a std::exception: then there is
-// something else in it. Archives by torch::save() and of the first release,
-// which have no checksum, are read, too: there damage is noticed only where
-// LibTorch notices.
+// Calls `read` with the checkpoint in the file `path`. If this file is missing,
+// truncated or damaged (even by one bit), logs a warning with both file names
+// and reads the previous one. Throws c10::Error with the files and the reasons
+// if neither can be read. If `read` throws a std::exception, the content does
+// not fit, and the c10::Error names the file. Also reads archives of
+// torch::save() and of hvdlite's first release. They have no checksum, so only
+// LibTorch's own checks find damage.
 void load_checkpoint(const std::string& path, const CheckpointRead& read);
 
-// The same for a model, its optimizer (a DistributedOptimizer's inner()), and
-// whatever else the program needs to go on, as bytes, which load_checkpoint()
-// returns. After loading, parameters, buffers, the optimizer's state and the
-// options of each of its groups (such as the learning rate) are what was saved,
-// and nothing else: state that was not saved is gone. Throws c10::Error with the
-// file and the tensor, with nothing changed, if the file has another kind of
-// optimizer or other groups, or a tensor is missing, superfluous, or of another
-// shape or dtype. Takes the files of earlier versions, too, which do not tell
-// Adam from AdamW. An optimizer that is not LibTorch's is what its save() and
-// load() make of it.
+// Saves and loads a model, its optimizer (a DistributedOptimizer's inner()),
+// and `progress`: any other bytes that the program needs to continue.
+// load_checkpoint() returns them. It restores parameters, buffers, the
+// optimizer's state, and the options of each parameter group (such as the
+// learning rate). State that was not saved is removed. Throws c10::Error with
+// the file and the tensor, and changes nothing, if the file has another kind of
+// optimizer or other groups, or if a tensor is missing, superfluous, or of
+// another shape or dtype. Files of earlier versions can be loaded, too; they do
+// not distinguish Adam from AdamW. For an optimizer that is not LibTorch's, its
+// own save() and load() are used.
 void save_checkpoint(const std::string& path, const torch::nn::Module& model,
                      const torch::optim::Optimizer& optimizer,
                      const std::string& progress = {},
@@ -77,11 +79,12 @@ void save_checkpoint(const std::string& path, const torch::nn::Module& model,
 std::string load_checkpoint(const std::string& path, torch::nn::Module& model,
                             torch::optim::Optimizer& optimizer);
 
-// What these write and read of a model or an optimizer, under a `key` of an
-// archive: for functions that fill an archive with several of them, since
-// LibTorch's own load() takes tensors of other shapes, keeps state that was not
-// saved and, in 1.13, leaves the options out. read_state() throws as
-// load_checkpoint() does; the optimizer's options only if `with_options`.
+// Write and read one model or optimizer under `key` in an archive, for a
+// CheckpointWrite or CheckpointRead that handles several of them. Use these
+// instead of LibTorch's load(), which accepts tensors of other shapes, keeps
+// state that was not saved and, in 1.13, ignores the options. read_state()
+// throws as load_checkpoint() does. It reads the optimizer's options only if
+// `with_options` is true.
 void write_state(torch::serialize::OutputArchive& archive,
                  const std::string& key, const torch::nn::Module& model);
 void write_state(torch::serialize::OutputArchive& archive,
@@ -92,47 +95,49 @@ void read_state(torch::serialize::InputArchive& archive, const std::string& key,
 void read_state(torch::serialize::InputArchive& archive, const std::string& key,
                 torch::optim::Optimizer& optimizer, bool with_options = true);
 
-// Whether load_checkpoint() would find a file, whole or not: `path` or the one
-// before.
+// Whether `path` or "<path>.previous" exists, damaged or not.
 bool checkpoint_exists(const std::string& path);
 
-// Saves to one file in the background. One thread uses it.
+// Saves checkpoints to one file in the background. One thread uses it.
+//
+//   hvdlite::CheckpointWriter writer("run.pt");
+//   writer.save(*model, optimizer.inner(), progress);  // returns after a copy
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(const std::string& path,
                             const CheckpointOptions& options = {});
-  // wait(), unless this process was forked while a save was under way. Also
-  // where an exception unwinds it.
+  // Calls wait(), also when an exception unwinds the stack, but not in a
+  // process that was forked during a save.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Copies what `write` writes to memory, and returns; a thread then does what
-  // save_checkpoint() does. Waits for the save before this one first, so that
-  // one copy is in memory at a time, and a disk that is too slow slows the
-  // training rather than leaving checkpoints out. A save that fails ends
-  // nothing: it is a warning, one until a later save succeeds. What `write`
-  // throws is thrown.
+  // Copies the output of `write` to memory and returns. A thread then does what
+  // save_checkpoint() does. save() first waits for the previous save: only one
+  // copy is in memory at a time, and a slow disk slows down the training
+  // instead of losing checkpoints. A failed save is only a warning, and later
+  // failures are not logged until a save succeeds. Throws what `write` throws.
   void save(const CheckpointWrite& write);
   void save(const torch::nn::Module& model,
             const torch::optim::Optimizer& optimizer,
             const std::string& progress = {});
 
-  // Until the last save is done. False if it failed; true if there was none.
-  // Throws c10::Error, as does save(), where this process was forked meanwhile.
+  // Blocks until the last save is done. Returns false if it failed, true if it
+  // succeeded or there was none. wait() and save() throw c10::Error in a
+  // process that was forked during a save.
   bool wait();
 
  private:
   struct Saving;
 
-  // `throws`: what cannot be serialised is thrown, and no warning.
+  // `throws`: an error of serialising is thrown instead of logged.
   void Save(const CheckpointWrite& write, bool throws);
 
   const std::string path_;
   const CheckpointOptions options_;
-  std::shared_ptr<Saving> saving_;  // the last, unless wait() has seen it
-  bool saved_ = true;               // the last save that wait() has seen
-  size_t last_bytes_ = 0;  // of the last save; the next one has as many
+  std::shared_ptr<Saving> saving_;  // the save that wait() has not seen yet
+  bool saved_ = true;               // outcome of the last save that it has seen
+  size_t last_bytes_ = 0;  // size of the last save; a hint for the next one
 };
 
 }  // namespace hvdlite

@@ -1,5 +1,5 @@
-// Elastic training: what survives a restart, on as many ranks as there are
-// then.
+// Elastic training: a training that continues after a restart, also on another
+// number of ranks.
 //
 //   hvdlite::elastic::State state(
 //       hvdlite::elastic::StateOptions().path("run.pt"));
@@ -16,11 +16,11 @@
 //     }
 //   });
 //
-// A job whose rank is lost ends, and is started again (hvdliterun
-// --max-restarts): the same program, on other hosts or another number of ranks,
-// goes on from the newest commit by itself. Where MPI outlives a rank
-// (hvdliterun --in-place), the others do so without being started again: run()
-// calls its function once more.
+// When a rank is lost, the job ends and is started again (hvdliterun
+// --max-restarts), if necessary on other hosts or with another number of ranks.
+// The program then continues from the newest commit. With an MPI that survives
+// the loss of a rank (hvdliterun --in-place), the remaining processes continue
+// without a restart: run() calls its function again.
 #pragma once
 
 #include <ATen/core/List.h>
@@ -45,7 +45,7 @@
 
 namespace hvdlite::internal {
 
-// Between values and what an archive holds.
+// Convert between values and the types that an archive can hold.
 inline c10::IValue ToArchive(const at::Tensor& tensor) {
   return tensor.detach();
 }
@@ -78,7 +78,7 @@ c10::IValue ToArchive(const std::vector<T>& values) {
 inline void FromArchive(const c10::IValue& value, std::string& text) {
   text = value.toStringRef();
 }
-// A tensor of the same kind stays where it is.
+// A tensor of the same shape and dtype is overwritten in place.
 void FromArchive(const c10::IValue& value, at::Tensor& tensor);
 template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
 void FromArchive(const c10::IValue& value, T& number) {
@@ -106,48 +106,51 @@ void FromArchive(const c10::IValue& value, std::vector<T>& values) {
 namespace hvdlite::elastic {
 
 struct StateOptions {
-  // File that rank 0 writes commits to, in two generations, as
-  // save_checkpoint() does. Empty: none.
+  // File to which rank 0 writes commits, in two generations like
+  // save_checkpoint(). Empty: no file.
   TORCH_ARG(std::string, path);
-  // Which commits: one of so many, and the first one after so many seconds; 0:
-  // none for that.
+  // Which commits are written to the file: every n-th one, and the first one
+  // after this many seconds. 0 turns a condition off.
   TORCH_ARG(int64_t, save_every_commits) = 1;
   TORCH_ARG(double, save_every_seconds) = 0;
-  // What is trained. A commit of something else is refused, and trainings with
-  // different names do not meet in one store.
+  // Name of the training. A commit with another name is rejected. Several
+  // trainings with different names can use the same store.
   TORCH_ARG(std::string, name) = "training";
-  // Where the launcher keeps commits in memory ("": nowhere). Unless given,
-  // HVDLITE_COMMIT_STORE, which hvdliterun --commit-memory sets.
+  // Address of the launcher's store, which keeps commits in memory. Empty: no
+  // store. Default: HVDLITE_COMMIT_STORE, which hvdliterun --commit-memory
+  // sets.
   TORCH_ARG(std::optional<std::string>, store);
-  // Whether the optimizers' options (such as the learning rate) come back, too,
-  // or stay as the program has set them.
+  // Whether restore() also restores the optimizers' options (such as the
+  // learning rate). If false, the program's own options stay.
   TORCH_ARG(bool, optimizer_options) = true;
-  // Whether commit() does what gather_buffers() and agree_to_stop() do. If not,
-  // it is not collective, and rank 0 may call it alone.
+  // Whether commit() also does what gather_buffers() and agree_to_stop() do. If
+  // false, commit() is not collective, and rank 0 may call it alone.
   TORCH_ARG(bool, agrees_to_stop) = true;
-  // Takes from a file that no State wrote (one of save_checkpoint(), say) what
-  // it needs. Without it such a file is an error.
+  // Reads a file that no State has written, for example one of
+  // save_checkpoint(). Without this function such a file is an error.
   TORCH_ARG(CheckpointRead, read_other);
 };
 
-// Whether a commit goes to the file, too.
+// Whether a commit is also written to the file.
 enum class Save { WhenDue, Now, Never };
 
-// What a training goes on from, and what keeps it. Commits are rank 0's (where
-// MPI outlives a rank, every one keeps them in memory): all ranks have the same
-// model, but for its buffers, and optimizer. One thread uses it; between init()
-// and shutdown().
+// The state of a training, with its commits. Rank 0 makes the commits. With an
+// MPI that survives the loss of a rank, every rank also keeps them in memory.
+// This is enough because all ranks have the same optimizer and the same model,
+// except for buffers. Use a State between init() and shutdown(), in one thread.
+// The top of this file has an example.
 class State {
  public:
   explicit State(const StateOptions& options = {});
-  ~State();  // when commits have reached store and file
+  ~State();  // waits until commits have reached the store and the file
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // What it consists of, the same on all ranks and in every start of the
-  // program. All of it outlives the State. Parameters and buffers; options and
-  // state of an optimizer; epoch and position of a sampler; numbers, strings,
-  // tensors and vectors of them, by names of their own.
+  // Add parts to the state: the parameters and buffers of a model, the options
+  // and state of an optimizer, the epoch and position of a sampler, and named
+  // values (numbers, strings, tensors and vectors of these). Add the same parts
+  // on all ranks and in every start of the program. All of them must outlive
+  // the State.
   State& model(torch::nn::Module& model);
   State& optimizer(torch::optim::Optimizer& optimizer);
   State& optimizer(DistributedOptimizer& optimizer);
@@ -155,54 +158,57 @@ class State {
   template <typename T>
   State& value(const std::string& name, T& value);
 
-  // Between two steps: what restore() goes back to, and a restart goes on from.
-  // Rank 0 (where MPI outlives a rank, every one) copies everything to memory;
-  // threads then bring it to the launcher's store and, where it is due, to the
-  // file. The training does not wait for them: a newer commit takes the place
-  // of one that has not begun to travel. A place that fails is a warning, and
-  // the training goes on. Collective: does what gather_buffers() and
-  // agree_to_stop() do (StateOptions::agrees_to_stop).
+  // Commits the state between two steps. restore() goes back to the last
+  // commit, and a restart continues from it. Rank 0 (with an MPI that survives
+  // the loss of a rank: every rank) copies the state to memory. Threads of rank
+  // 0 then send it to the launcher's store and, if it is due, write it to the
+  // file. The training does not wait for them; a newer commit replaces one that
+  // is still queued. If the store or the file fails, a warning is logged and
+  // the training continues. Collective, since it does what gather_buffers() and
+  // agree_to_stop() do (see StateOptions::agrees_to_stop).
   void commit(Save save = Save::WhenDue);
 
-  // The next commit has every rank's own buffers as they are now (the running
-  // statistics of batch normalisation, which each rank gathers from its own
-  // samples), beside those of rank 0: what restores it on as many ranks gives
-  // each its own, so that a training goes on with the same bits. Other numbers
-  // of ranks take rank 0's. Small exchanges, and none for models without
-  // buffers. Collective.
+  // Adds the present buffers of every rank to the next commit, for example the
+  // running statistics of batch normalisation, which each rank computes from
+  // its own samples. On the same number of ranks each rank gets its own buffers
+  // back, so that the training continues bit for bit. On another number of
+  // ranks all get those of rank 0. Exchanges little data, and none for models
+  // without buffers. Collective.
   void gather_buffers();
 
-  // Asks all ranks whether a signal asks for the end (see StopSignals), and
-  // takes the answer to the question of the last call: so nobody waits. For
-  // programs that commit rarely. Collective.
+  // Starts an exchange: has any rank received a signal to stop (StopSignals)?
+  // Then takes the result of the exchange that the previous call started, so
+  // that a rank rarely waits. For programs that commit rarely. Collective.
   void agree_to_stop();
 
-  // Whether a signal to any rank asks for the end, as all ranks knew it before
-  // the last commit() or agree_to_stop(): the same on all of them. The signal,
-  // or 0.
+  // Whether any rank has received a signal to stop, as exchanged by the last
+  // commit() or agree_to_stop(). The same on all ranks. stop_signal() is the
+  // signal's number, or 0.
   bool should_stop() const { return stop_signal() != 0; }
   int stop_signal() const;
 
-  // Whether there is something to restore: rank 0's last commit or, in a
-  // program that has made none yet, the newest in the launcher's store and the
-  // file. Collective. Throws c10::Error on all ranks if none can be read; where
-  // the newest in the file is damaged it warns, and takes the one before.
+  // Whether there is a commit to restore: rank 0's last commit or, before the
+  // program has made one, the newest in the launcher's store and the file.
+  // Collective. Throws c10::Error on all ranks if none can be read. If the
+  // newest one in the file is damaged, logs a warning and takes the previous
+  // one.
   bool can_restore();
-  // Back to that, on all ranks. Collective. Throws c10::Error on all ranks, and
-  // changes nothing, if there is nothing or it is of something else.
+  // Restores that commit on all ranks. Collective. Throws c10::Error on all
+  // ranks, and changes nothing, if there is no commit or it belongs to another
+  // training.
   void restore();
-  // As restore(), from another file.
+  // Like restore(), from another file.
   void restore_from(const std::string& file);
 
-  // All ranks take what `root_rank` has. Collective.
+  // Copies the state of `root_rank` to all ranks. Collective.
   void sync(int root_rank = 0);
 
-  // Until the last commit is in store and file. Collective. Throws c10::Error
-  // on all ranks where it cannot be written to the file.
+  // Blocks until the last commit is in the store and the file. Collective.
+  // Throws c10::Error on all ranks if it cannot be written to the file.
   void flush();
 
-  // Of what was restored: the ranks of the world that made it, and its number,
-  // counted from 1 over all starts. 0: nothing.
+  // About the restored commit: the size of the world that made it, and its
+  // number, counted from 1 over all starts. 0: nothing was restored.
   int restored_ranks() const;
   uint64_t restored_commit() const;
 
@@ -210,7 +216,8 @@ class State {
   friend int run(State& state, const std::function<void()>& train);
   using Get = std::function<c10::IValue()>;
   using Set = std::function<void(const c10::IValue&)>;
-  // Null, or the exit code, on all ranks, where it cannot.
+  // Returns nullopt, or on all ranks the exit code if the training cannot
+  // begin.
   std::optional<int> Begin(bool in_place);
   State& AddValue(const std::string& name, Get get, Set set);
 
@@ -218,9 +225,10 @@ class State {
   std::unique_ptr<Impl> impl_;
 };
 
-// While it lives, SIGTERM, SIGINT and SIGUSR1 do not end the process, but are
-// what should_stop() tells of. A second SIGTERM or SIGINT does what it did
-// before. One at a time in a process; run() has one.
+// While an object exists, SIGTERM, SIGINT and SIGUSR1 do not end the process;
+// should_stop() reports them. A second SIGTERM or SIGINT has its default
+// action: it ends the process. A process may have one object at a time; run()
+// makes one.
 class StopSignals {
  public:
   StopSignals();
@@ -229,37 +237,42 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 };
 
-// The exit code of a training that was asked to stop, has saved, and can go on.
+// Exit code of a training that stopped after a signal, has saved its state, and
+// can be continued.
 inline constexpr int kStoppedExitCode = 85;
-// The same, but for SIGINT (Ctrl-C), of which a shell expects 130.
+// Exit code after `signal`: 130 for SIGINT (Ctrl-C), as shells expect,
+// otherwise kStoppedExitCode.
 int stopped_exit_code(int signal);
 
-// Restores `state` if there is something, telling so on rank 0, else sync()s
-// it; calls `train`, and flush()es. Returns the process's exit code, and throws
-// nothing: 0; stopped_exit_code() if should_stop(); 2 if what there is to
-// restore is of something else or damaged, which starting again would not
-// change; 1, after telling why, for anything else: an exception of this rank
-// ends the others' waiting. Call it between init() and shutdown(), or leave the
-// end to the process's exit. Collective.
+// Restores `state` if there is a commit (rank 0 logs this), otherwise calls
+// sync(). Then calls `train` and flush(). Throws nothing. Returns the exit code
+// of the process:
+// - 0: the training is complete;
+// - stopped_exit_code(): should_stop() is true;
+// - 2: the commit is damaged or belongs to another training, so that a restart
+//   would not help;
+// - 1: any other error, which is logged. The other ranks then fail, too.
+// Call run() after init(); shutdown() may follow. Collective.
 //
-// After WorldBroken it does replace_world(), if that can be, goes back to the
-// newest commit that a rank, store or file has, and calls `train` again: rank()
-// and size() are others then. DistributedOptimizers that were given to `state`
-// go on; other ones, process sets and Works of the broken world are of no use:
-// make them in `train`.
+// After WorldBroken, run() calls replace_world(). If this succeeds, it goes
+// back to the newest commit that a rank, the store or the file has, and calls
+// `train` again. rank() and size() may have changed by then.
+// DistributedOptimizers that are part of `state` can still be used. Create
+// other DistributedOptimizers, process sets and Works in `train`: those of the
+// broken world are invalid.
 int run(State& state, const std::function<void()>& train);
 
-// For programs without run(), after WorldBroken. Where MPI outlives a rank that
-// is lost (Open MPI 5 under mpirun --with-ft ulfm, as hvdliterun --in-place
-// starts it), makes a world of the ranks that are left, in their order, as
-// init() did; what was made in the broken one (DistributedOptimizers, process
-// sets) has to be made anew. False: it does not; this process should end, and
-// the job be started again. Throws c10::Error where fewer are left than
-// hvdliterun's --min-np, or the world broke again and again though no rank was
-// lost. Collective over the ranks that are left.
+// For programs without run(), after WorldBroken. Makes a new world of the
+// remaining ranks, in their order, as init() does. This needs an MPI that
+// survives the loss of a rank: Open MPI 5 under mpirun --with-ft ulfm, as
+// hvdliterun --in-place starts it. Create DistributedOptimizers and process
+// sets again afterwards. Returns false if the MPI does not support this; then
+// end the process and start the job again. Throws c10::Error if fewer ranks
+// remain than hvdliterun's --min-np, or if the world broke repeatedly although
+// no rank was lost. Collective over the remaining ranks.
 bool replace_world();
 
-// How often that was done in this process.
+// How often replace_world() has succeeded in this process.
 int replaced_worlds();
 
 template <typename T>

@@ -1,5 +1,5 @@
-// hvdlite in a program that has MPI itself, among some of its processes. With
-// CMake it links MPI::MPI_CXX beside hvdlite::hvdlite.
+// Runs hvdlite on some processes of a program that uses MPI itself. With CMake,
+// link MPI::MPI_CXX in addition to hvdlite::hvdlite.
 #pragma once
 
 #include <hvdlite/config.h>
@@ -7,10 +7,10 @@
 
 namespace hvdlite {
 
-// As init() (hvdlite/world.h), but the world is the ranks of `communicator`,
-// numbered as there. Collective over these alone: other processes need not know
-// of it, and those of disjoint communicators have worlds of their own. Where
-// several have a timeline, each needs a path of its own (Config::timeline).
+// Like init() (hvdlite/world.h), but the world consists of the ranks of
+// `communicator`, with the same numbers. Collective over these ranks only.
+// Disjoint communicators have separate worlds. If several of them record a
+// timeline, each needs its own path (Config::timeline).
 //
 //   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
 //   MPI_Comm_split(MPI_COMM_WORLD, trains ? 0 : MPI_UNDEFINED, 0, &trainers);
@@ -20,11 +20,11 @@ namespace hvdlite {
 //     hvdlite::shutdown();
 //   }
 //
-// The communicator is duplicated: it may be freed afterwards, and messages on
-// it do not meet hvdlite's. The library and the program have to be built with
-// the same MPI.
+// init() duplicates the communicator. So the program may free it afterwards,
+// and its messages do not mix with hvdlite's. Build the library and the program
+// with the same MPI.
 //
-// Throws c10::Error as init() does, and where MPI is not initialised, or
+// Throws c10::Error like init(), and also if MPI is not initialised, or if
 // `communicator` is null or an intercommunicator.
 void init(MPI_Comm communicator, const Config& config = Config::from_env());
 

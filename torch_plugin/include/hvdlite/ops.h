@@ -1,30 +1,37 @@
 // Collective operations on tensors.
 //
-// Every rank of the process set (by default: of the world) calls the same
-// operations; the k-th of one name belong together, also while earlier ones are
-// in flight. Different names may be submitted in different orders. Names not
-// given follow the order of calls by one thread, per operation and process set:
-// "allreduce.noname.7". Names with "@process_set." in them are reserved.
+//   const at::Tensor average = hvdlite::allreduce(tensor);
+//   hvdlite::Work work = hvdlite::allreduce_async_(
+//       tensor, hvdlite::AllreduceOptions().op(hvdlite::ReduceOp::Sum));
+//   ... compute ...
+//   work.wait();
 //
-// Tensors are dense CPU tensors of float32, float64, float16, bfloat16, int64,
-// int32, int16, int8, uint8, bool, complex64 or complex128, where LibTorch has
-// them (2.3 and later) also of uint64, uint32 or uint16; of any strides. Shapes
-// are the same on all ranks, but for the first dimension in allgather and
-// alltoall.
+// Names: every rank of the process set (by default: of the world) calls the
+// same operations. The k-th operations with the same name on all ranks belong
+// together, also while earlier ones are in flight. Operations with different
+// names may be submitted in different orders. If no name is given, hvdlite
+// numbers the calls per operation and process set ("allreduce.noname.7"); then
+// one thread has to make all these calls, in the same order on all ranks. Names
+// with "@process_set." in them are reserved.
 //
-// Errors (c10::Error): a reserved name, and a process set that this rank is not
-// in, are errors at once, on this rank alone.
-// Everything else that is wrong with an operation - a tensor or option that is
-// not supported on some rank, ranks that differ in shape, dtype, op, scale,
-// root or whether gradients are recorded - is the same text on every rank of
-// the process set, naming the operation and the ranks on each side;
-// asynchronous forms throw it from wait(). The world stays healthy after these.
-// WorldBroken when it is lost.
+// Tensors: dense CPU tensors of any strides. dtype: float32, float64, float16,
+// bfloat16, int64, int32, int16, int8, uint8, bool, complex64 or complex128,
+// and with LibTorch 2.3 or later uint64, uint32 or uint16. Shapes are the same
+// on all ranks, except for the first dimension in allgather and alltoall.
 //
-// Gradients: forms that neither work in place nor return a Work are recorded by
-// autograd. The gradient is that of the sum of all ranks' losses. Backward is a
-// collective operation, too, named "<name>.backward": all ranks of the process
-// set run it or none, and all of their tensors require a gradient or none.
+// Errors: a reserved name, and a process set without this rank, throw
+// c10::Error immediately, on this rank only. All other errors throw c10::Error
+// with the same text on every rank of the process set, with the operation and
+// the ranks that differ. Examples are a tensor or option that is not supported,
+// and ranks that differ in shape, dtype, op, scale, root or whether gradients
+// are recorded. Asynchronous forms throw in wait(). The world can still be used
+// afterwards. WorldBroken is thrown when the world is lost.
+//
+// Gradients: autograd records the forms that neither work in place nor return a
+// Work. The gradient is that of the sum of all ranks' losses. Backward is also
+// a collective operation, "<name>.backward": all ranks of the process set run
+// it or none does, and the tensors of all ranks require a gradient or none
+// does.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,29 +45,34 @@
 
 namespace hvdlite {
 
-// On bool, Sum and Max are logical or, Product and Min logical and; Average is
-// refused. The Average of integers is their sum (which wraps around) over the
-// number of ranks, exactly, truncated toward zero; integer products wrap, too.
-// 16-bit floats are added in float32 and rounded once per hop; averages do not
-// overflow on the way. Complex numbers have Average and Sum, part by part.
+// How tensors are reduced.
 //
-// Adasum combines pairs of ranks so that orthogonal tensors add up and parallel
-// ones are averaged: a (1 - a.b / 2a.a) + b (1 - a.b / 2b.b) (Maleki et al.,
-// "Scaling Distributed Training with Adaptive Summation", 2020). For floats,
-// any number of ranks; the learning rate need not be scaled with it.
+// - bool: Sum and Max are logical or, Product and Min logical and. Average is
+//   not supported.
+// - Integers: Average is the sum divided by the number of ranks, truncated
+//   toward zero. Sums and products wrap around.
+// - 16-bit floats are added in float32 and rounded once per hop. Intermediate
+//   values of an Average do not overflow.
+// - Complex numbers support Average and Sum, on the real and imaginary parts.
+//
+// Adasum combines pairs of ranks. Orthogonal tensors are added, parallel ones
+// are averaged: a (1 - a.b / 2a.a) + b (1 - a.b / 2b.b) (Maleki et al.,
+// "Scaling Distributed Training with Adaptive Summation", 2020). It supports
+// floats and any number of ranks. The learning rate need not be scaled with the
+// number of ranks.
 enum class ReduceOp { Average, Sum, Min, Max, Product, Adasum };
 
-// In which type MPI carries float32 and float64, as between nodes: added in
-// float32 and rounded to it once per hop. Other types, complex ones among them,
-// are not compressed.
+// The type in which float32 and float64 are sent through MPI, for example
+// between nodes. Values are added in float32 and rounded to this type once per
+// hop. Other types, also complex ones, are not compressed.
 enum class Compression { None, FP16, BF16 };
 
 struct AllreduceOptions {
-  // Empty: automatic.
+  // Empty: numbered automatically.
   TORCH_ARG(std::string, name);
   TORCH_ARG(ReduceOp, op) = ReduceOp::Average;
-  // Multiplied before and after reducing: integers in float64, each time
-  // truncated toward zero and limited to their type's range.
+  // Factors before and after the reduction. Integers are multiplied in float64,
+  // truncated toward zero and limited to the range of their type.
   TORCH_ARG(double, prescale_factor) = 1.0;
   TORCH_ARG(double, postscale_factor) = 1.0;
   TORCH_ARG(Compression, compression) = Compression::None;
@@ -68,53 +80,53 @@ struct AllreduceOptions {
 };
 
 struct AllgatherOptions {
-  // Empty: automatic.
+  // Empty: numbered automatically.
   TORCH_ARG(std::string, name);
   TORCH_ARG(ProcessSet, process_set);
 };
 
 struct BroadcastOptions {
-  // Empty: automatic.
+  // Empty: numbered automatically.
   TORCH_ARG(std::string, name);
   TORCH_ARG(ProcessSet, process_set);
 };
 
 struct AlltoallOptions {
-  // Empty: automatic.
+  // Empty: numbered automatically.
   TORCH_ARG(std::string, name);
   TORCH_ARG(ProcessSet, process_set);
 };
 
 struct ReducescatterOptions {
-  // Empty: automatic.
+  // Empty: numbered automatically.
   TORCH_ARG(std::string, name);
   // Average, Sum, Min, Max or Product.
   TORCH_ARG(ReduceOp, op) = ReduceOp::Average;
-  // As AllreduceOptions'.
+  // Like those of AllreduceOptions.
   TORCH_ARG(double, prescale_factor) = 1.0;
   TORCH_ARG(double, postscale_factor) = 1.0;
   TORCH_ARG(ProcessSet, process_set);
 };
 
-// A new tensor, postscale * op over ranks(prescale * tensor). Blocks.
+// Returns a new tensor: postscale * op over ranks(prescale * tensor). Blocks.
 // Differentiable for Average and Sum: backward is the same allreduce of the
-// gradient; Min, Max, Product and Adasum refuse a tensor that requires a
-// gradient.
+// gradient. Throws c10::Error for Min, Max, Product and Adasum if the tensor
+// requires a gradient.
 at::Tensor allreduce(const at::Tensor& tensor,
                      const AllreduceOptions& options = {});
-// In place; returns `tensor`. Not recorded by autograd.
+// Reduces in place and returns `tensor`. Not recorded by autograd.
 at::Tensor allreduce_(const at::Tensor& tensor,
                       const AllreduceOptions& options = {});
-// As above but returning at once. Not recorded by autograd.
+// Like the above, but return immediately. Not recorded by autograd.
 Work allreduce_async(const at::Tensor& tensor,
                      const AllreduceOptions& options = {});
 Work allreduce_async_(const at::Tensor& tensor,
                       const AllreduceOptions& options = {});
 
-// Reduces a group of tensors together, of the same number, shapes and dtypes on
-// all ranks (dtypes may differ within the group): none of them before all are
-// submitted by all ranks, all in one go, all or none with success. One name for
-// the group, which may be empty (on all ranks).
+// Reduce a group of tensors in one operation with one name. Their number,
+// shapes and dtypes are the same on all ranks; dtypes may differ within the
+// group. The reduction starts when all ranks have submitted the group, and
+// succeeds or fails for the whole group. The group may be empty on all ranks.
 std::vector<at::Tensor> grouped_allreduce(at::TensorList tensors,
                                           const AllreduceOptions& options = {});
 std::vector<at::Tensor> grouped_allreduce_(
@@ -124,10 +136,10 @@ GroupWork grouped_allreduce_async(at::TensorList tensors,
 GroupWork grouped_allreduce_async_(at::TensorList tensors,
                                    const AllreduceOptions& options = {});
 
-// A new tensor, the ranks' tensors one after the other along dimension 0, whose
-// length may differ by rank (also zero); the other dimensions agree. At least
-// one dimension. Blocks. Differentiable: backward sums the gradients of this
-// rank's rows over all ranks.
+// Returns a new tensor: the ranks' tensors concatenated along dimension 0 in
+// rank order. Dimension 0 may differ by rank and may be 0; the other dimensions
+// are the same. Tensors need at least one dimension. Blocks. Differentiable:
+// backward sums the gradients of this rank's rows over all ranks.
 at::Tensor allgather(const at::Tensor& tensor,
                      const AllgatherOptions& options = {});
 Work allgather_async(const at::Tensor& tensor,
@@ -137,27 +149,27 @@ std::vector<at::Tensor> grouped_allgather(at::TensorList tensors,
 GroupWork grouped_allgather_async(at::TensorList tensors,
                                   const AllgatherOptions& options = {});
 
-// A new tensor, equal to rank `root_rank`'s `tensor` (a global rank, in the
-// process set). Blocks. Differentiable: the root's gradient is the sum of all
-// ranks', the others' is zero.
+// Returns a new tensor that equals `tensor` of rank `root_rank`, a global rank
+// that is in the process set. Blocks. Differentiable: the root's gradient is
+// the sum over all ranks; the gradient of the other ranks is zero.
 at::Tensor broadcast(const at::Tensor& tensor, int root_rank,
                      const BroadcastOptions& options = {});
-// In place; returns `tensor`. Not recorded by autograd.
+// Broadcasts in place and returns `tensor`. Not recorded by autograd.
 at::Tensor broadcast_(const at::Tensor& tensor, int root_rank,
                       const BroadcastOptions& options = {});
-// As above but returning at once. Not recorded by autograd.
+// Like the above, but return immediately. Not recorded by autograd.
 Work broadcast_async(const at::Tensor& tensor, int root_rank,
                      const BroadcastOptions& options = {});
 Work broadcast_async_(const at::Tensor& tensor, int root_rank,
                       const BroadcastOptions& options = {});
 
-// Sends splits[r] rows (along dimension 0) to each rank r of the process set in
-// rank order, and returns {rows from all ranks in rank order, received_splits}.
-// `splits`: int32 or int64, as many as the set has ranks, not negative, adding
-// up to the length of dimension 0; undefined or empty: equal splits, and then
-// that length must be a multiple of the set's size. received_splits has the
-// dtype of `splits`, int32 where that is not given. Blocks. Differentiable:
-// backward sends the gradients' rows back.
+// Sends splits[r] rows (along dimension 0) to each rank r of the process set,
+// in rank order. Returns {rows from all ranks in rank order, received_splits}.
+// `splits` [size of the set] has dtype int32 or int64. Its values are not
+// negative and add up to the length of dimension 0. If it is undefined or
+// empty, the splits are equal, and the length must be a multiple of the set's
+// size. received_splits has the dtype of `splits`, by default int32. Blocks.
+// Differentiable: backward sends the gradients of the rows back.
 std::tuple<at::Tensor, at::Tensor> alltoall(
     const at::Tensor& tensor, const at::Tensor& splits = {},
     const AlltoallOptions& options = {});
@@ -165,10 +177,11 @@ AlltoallWork alltoall_async(const at::Tensor& tensor,
                             const at::Tensor& splits = {},
                             const AlltoallOptions& options = {});
 
-// A new tensor, this rank's rows of the reduced tensor: along dimension 0 each
-// rank of the process set gets length / size rows, the first length % size
-// ranks one more. At least one dimension. Blocks. Differentiable for Average
-// and Sum: backward gathers the gradients.
+// Returns a new tensor: this rank's rows of the reduced tensor. Each rank of
+// the process set gets length / size rows, where length is that of dimension 0.
+// The first (length % size) ranks get one row more. Tensors need at least one
+// dimension. Blocks. Differentiable for Average and Sum: backward gathers the
+// gradients.
 at::Tensor reducescatter(const at::Tensor& tensor,
                          const ReducescatterOptions& options = {});
 Work reducescatter_async(const at::Tensor& tensor,
@@ -178,34 +191,36 @@ std::vector<at::Tensor> grouped_reducescatter(
 GroupWork grouped_reducescatter_async(at::TensorList tensors,
                                       const ReducescatterOptions& options = {});
 
-// Sums (or averages) sparse COO tensors of the same shape, which may differ in
-// their number of values (also zero). `coo` is coalesced first; the result is
-// coalesced. Values travel as they are, or as a dense tensor where that is
+// Sums or averages sparse COO tensors of the same shape. Their number of values
+// may differ and may be zero. `coo` is coalesced first; the result is
+// coalesced. Values are sent as sparse or as dense tensors, whichever is
 // smaller. op: Average or Sum; compression applies to the values. Blocks. Not
 // recorded by autograd.
 at::Tensor sparse_allreduce(const at::Tensor& coo,
                             const AllreduceOptions& options = {});
 
-// Returns when every rank of the process set has called it.
+// Blocks until every rank of the process set has called it.
 void barrier(const ProcessSet& process_set = {});
 
-// This rank has no more data: until all ranks have called join(), it takes part
-// in what the others submit with neutral elements (zeros for Sum, Average and
-// Adasum, ones for Product, the largest and smallest values for Min and Max, no
-// rows in allgather). Blocks until all ranks have, and returns the rank that
-// was last. Averages divide by the number of ranks that took part
-// (Config::join_average_over_world: by the size of the process set). Operations
-// that cannot do without a rank's data fail on all ranks meanwhile: a broadcast
-// whose root has joined, alltoall, reducescatter, add_process_set and
-// remove_process_set. This rank's own pending operations come first.
+// Declares that this rank has no more data. Blocks until all ranks have called
+// join(), and returns the rank that was last. Until then this rank takes part
+// in the operations of the others with neutral elements: zeros for Sum, Average
+// and Adasum, ones for Product, the largest and smallest values for Min and
+// Max, no rows in allgather. Averages divide by the number of ranks that
+// contributed data (with Config::join_average_over_world by the size of the
+// process set). Operations that need the data of every rank fail on all ranks
+// meanwhile: a broadcast whose root has joined, alltoall, reducescatter,
+// add_process_set and remove_process_set. This rank's own pending operations
+// complete first.
 int join();
 
-// Returns `bytes` of rank `root_rank` (a global rank), whose length the others
-// need not know.
+// Returns `bytes` of rank `root_rank`, a global rank. The other ranks need not
+// know its length.
 std::string broadcast_object(const std::string& bytes, int root_rank,
                              const ProcessSet& process_set = {});
 
-// The `bytes` of all ranks of the process set, in rank order.
+// Returns the `bytes` of all ranks of the process set, in rank order. Their
+// lengths may differ.
 std::vector<std::string> allgather_object(const std::string& bytes,
                                           const ProcessSet& process_set = {});
 

@@ -10,14 +10,18 @@ namespace internal {
 struct ProcessSetState;
 }  // namespace internal
 
-// A value; cheap to copy. Default-constructed: all ranks, and then it may be
-// made before init() (its member functions need init() to have been called, and
-// throw c10::Error otherwise). Others come from add_process_set().
+// A set of ranks; a value that is cheap to copy. A default-constructed set has
+// all ranks and may be made before init(). Other sets come from
+// add_process_set(). The member functions throw c10::Error before init().
 //
-// Operations of different sets are independent: those of disjoint sets make
-// progress at the same time, those of overlapping sets may be submitted in any
-// order. A rank that is not in a set must not use it in an operation
-// (c10::Error).
+//   const hvdlite::ProcessSet even = hvdlite::add_process_set({0, 2});
+//   if (even.included()) {
+//     hvdlite::broadcast_parameters(model, /*root_rank=*/0, even);
+//   }
+//
+// Operations of different sets are independent. Those of disjoint sets run at
+// the same time, and those of overlapping sets may be submitted in any order.
+// An operation throws c10::Error on a rank that is not in its set.
 class ProcessSet {
  public:
   ProcessSet() = default;
@@ -29,8 +33,9 @@ class ProcessSet {
   int size() const;
   // Whether this process is in the set.
   bool included() const;
-  // Global ranks of the members, ascending. Valid as long as this ProcessSet or
-  // a copy of it; of all ranks, for the process's lifetime.
+  // Global ranks of the members, ascending. The reference is valid as long as
+  // this ProcessSet or a copy of it exists; for the set of all ranks, as long
+  // as the process runs.
   const std::vector<int>& ranks() const;
 
   // Null: all ranks.
@@ -42,20 +47,20 @@ class ProcessSet {
   std::shared_ptr<const internal::ProcessSetState> state_;
 };
 
-// All ranks: the same as ProcessSet().
+// Returns the set of all ranks, like ProcessSet().
 ProcessSet global_process_set();
 
 // Makes a set of `ranks` (global ranks, in any order). Collective: every rank
-// of the world calls it, members or not, with the same ranks. Blocks. Sets are
-// made and removed at any time; two sets may have the same ranks. Throws
-// c10::Error on every rank: no ranks, a rank that does not exist or is given
-// twice, ranks that differ among callers, a rank that has joined.
+// of the world calls it with the same `ranks`, members or not. Blocks. Sets can
+// be made and removed at any time; two sets may have the same ranks. Throws
+// c10::Error on every rank if `ranks` is empty, differs between callers, or has
+// a rank that does not exist or is given twice; also if a rank has joined.
 ProcessSet add_process_set(std::vector<int> ranks);
 
-// Ends the set: operations that are ready on all its members still run, others
-// that are pending in it fail, and later ones are refused. Collective: every
-// rank of the world calls it. Blocks. Throws c10::Error: the set of all ranks,
-// a set that was removed before.
+// Removes the set. Operations that are ready on all its members still run;
+// other pending ones fail, and later ones throw. Collective: every rank of the
+// world calls it. Blocks. Throws c10::Error for the set of all ranks and for a
+// set that was removed before.
 void remove_process_set(const ProcessSet& process_set);
 
 }  // namespace hvdlite

@@ -1,4 +1,5 @@
-// The report of a run: what scaling_sweep reads of a program's speed.
+// The report of a run: a file from which scaling_sweep reads the speed of a
+// program.
 #pragma once
 
 #include <string>
@@ -7,24 +8,24 @@
 namespace hvdlite {
 
 struct RunReport {
-  // Of all ranks together; above 0.
+  // Speed of all ranks together, above 0.
   double items_per_second = 0;
-  // What they are, in letters, digits and '_': "images".
+  // Name of the items, such as "images": letters, digits and '_'.
   std::string items = "items";
-  // The same of each interval of the run, as an epoch. Where there are any,
-  // scaling_sweep takes their median, without those that warm up
-  // (warmup_intervals in its SPEC), instead of `items_per_second`.
+  // Items per second of each interval of the run, for example of each epoch. If
+  // there are any, scaling_sweep uses their median instead of
+  // `items_per_second` and leaves out the intervals of the warm-up
+  // (warmup_intervals in its specification).
   std::vector<double> intervals = {};
-  // That compute on a rank; 0: those that LibTorch has now.
+  // Threads that compute on a rank. 0: LibTorch's present number.
   int threads_per_rank = 0;
 };
 
 // Writes `report` as JSON on rank 0, with its host and the versions of hvdlite,
-// LibTorch, MPI and UCX; other ranks return at once. Not collective; after
-// init() and before shutdown(). The file holds what it held before or all of
-// the new, whatever happens meanwhile. Throws c10::Error on rank 0 that names
-// the file if it cannot be written, and on all ranks for numbers and names that
-// cannot be.
+// LibTorch, MPI and UCX. Other ranks return at once. Not collective; call it
+// between init() and shutdown(). A crash leaves the old file or the complete
+// new one. Throws c10::Error with the file's name on rank 0 if it cannot be
+// written, and on all ranks for numbers and names that are not valid.
 //
 //   hvdlite::write_run_report(
 //       path, {.items_per_second = images / seconds, .items = "images"});

@@ -1,4 +1,4 @@
-// Which samples each rank takes in each step.
+// DistributedSampler: which samples each rank takes in each step.
 #pragma once
 
 #include <cstddef>
@@ -8,64 +8,67 @@
 
 namespace hvdlite {
 
+// Whether a batch size is that of one rank or of all ranks together.
 enum class BatchOf { Rank, AllRanks };
 
-// Deals the samples of a data set to the ranks: every sample of an epoch once,
-// whatever worlds the epoch is gone through in.
+// Distributes the samples of a data set to the ranks: every sample of an epoch
+// once, also if the number of ranks changes during the epoch.
 //
 //   for (int64_t epoch = sampler.epoch(); epoch < epochs; ++epoch) {
 //     sampler.set_epoch(epoch);
 //     while (const auto indices = sampler.next()) { ... }
 //   }
 //
-// The order depends on seed and epoch alone. Where an epoch stands is how many
-// of its samples all ranks together have taken. Of what remains then, they take
-// in each step
+// The order depends only on seed and epoch. The position in an epoch is the
+// number of samples that all ranks together have taken. In each step they take
 //
-//   ceil(remaining / ceil(remaining / batch)),
+//   ceil(remaining / ceil(remaining / batch))
 //
-// `batch` of all ranks being their number times the batch of one, unless it is
-// given for all: as few steps as there can be, all about the same. So another
-// number of ranks goes on where the last has stopped. Every rank calls next()
-// as often as the others; nothing is communicated. A sampler can be copied: a
-// copy looks ahead, say.
+// samples of the remaining ones. `batch` is the mini-batch of all ranks: the
+// mini-batch of one rank times their number, unless it is given for all ranks.
+// So an epoch has as few steps as possible, of nearly equal size, and another
+// number of ranks can continue at the same position. Every rank calls next()
+// equally often; nothing is communicated. A sampler can be copied, for example
+// to look ahead.
 class DistributedSampler {
  public:
-  // The same on all ranks. Throws c10::Error if the data set is empty or the
-  // batch below 1.
+  // The arguments are the same on all ranks. Throws c10::Error if
+  // `dataset_size` or `batch_size` is below 1.
   DistributedSampler(int64_t dataset_size, int64_t batch_size, uint64_t seed,
                      BatchOf batch_of = BatchOf::Rank);
 
-  // Begins this epoch, unless it is the present one: that goes on where it is,
-  // or is at its end, and stays there.
+  // Begins `epoch`. If it is already the present epoch, the position does not
+  // change, also at the end of the epoch.
   void set_epoch(int64_t epoch);
 
-  // This rank's samples of the next step, indices below dataset_size; nothing
-  // at the end of the epoch, on all ranks together. Parts of a step differ by
-  // one sample at most.
+  // Returns this rank's samples of the next step: indices below dataset_size.
+  // At the end of the epoch all ranks get nullopt. The ranks' shares of a step
+  // differ by one sample at most.
   //
-  // Where fewer samples than ranks are left, a rank gets an empty vector: it
-  // computes nothing, but calls step() with the others (a parameter without a
-  // gradient counts as zeros). A mean over the samples of all ranks is the
-  // mean of the ranks' means only where their parts are equal: multiply a
-  // rank's mean by indices.size() * size() / taken().
+  // If fewer samples than ranks remain, some ranks get an empty vector. Such a
+  // rank computes nothing, but calls step() like the others (its gradients
+  // count as zeros). If the shares differ, the mean over all samples is not the
+  // mean of the ranks' means. To get it, multiply each rank's mean by
   //
-  // Of the world of this moment. Throws c10::Error before init().
+  //   indices.size() * size() / taken().
+  //
+  // Uses rank() and size() of the current world. Throws c10::Error before
+  // init().
   std::optional<std::vector<size_t>> next();
-  // Of rank `rank` among `size`: the ranks of a process set, say.
+  // The same for rank `rank` of `size` ranks, for example of a process set.
   std::optional<std::vector<size_t>> next(int rank, int size);
 
   int64_t epoch() const { return epoch_; }
-  // How many samples of the epoch the ranks have taken, all together, and in
-  // the last step.
+  // How many samples all ranks together have taken in this epoch (position) and
+  // in the last step (taken).
   int64_t position() const { return position_; }
   int64_t taken() const { return taken_; }
   int64_t dataset_size() const { return dataset_size_; }
-  // What all ranks of the world of this moment take in a step at most.
+  // The most samples that all ranks of the current world take in one step.
   int64_t samples_per_step() const;
 
-  // Goes on in an epoch after `position` samples of it. Throws c10::Error where
-  // there are not as many.
+  // Continues `epoch` after its first `position` samples. Throws c10::Error if
+  // the data set has fewer samples.
   void resume(int64_t epoch, int64_t position);
 
  private:
@@ -77,7 +80,7 @@ class DistributedSampler {
   int64_t position_ = 0;
   int64_t taken_ = 0;
   int64_t shuffled_epoch_ = -1;
-  std::vector<size_t> order_;  // of shuffled_epoch_
+  std::vector<size_t> order_;  // the order of shuffled_epoch_
 };
 
 }  // namespace hvdlite

@@ -1,4 +1,4 @@
-// SyncBatchNorm: batch normalisation over the batches of all ranks.
+// SyncBatchNorm: batch normalisation over the mini-batches of all ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,21 +18,25 @@ namespace internal {
 class World;
 }  // namespace internal
 
-// Normalises inputs [N, C, ...] (float32, float64, float16 or bfloat16; C =
-// options.num_features(); N may differ by rank, also be 0) with the mean and
-// the variance per channel over the batches of all ranks of the process set, as
-// if they were one batch; so do its gradients with respect to the input.
-// Gradients of weight and bias are this rank's share, as those of any other
-// parameter: DistributedOptimizer reduces them. Parameters, buffers and their
-// names are those of torch::nn::BatchNorm, so that archives fit both ways.
+// Normalises inputs [N, C, ...] with the mean and the variance per channel over
+// the mini-batches of all ranks of the process set, as if they were one batch.
+// C = options.num_features(). N may differ by rank and may be 0. dtype:
+// float32, float64, float16 or bfloat16.
 //
-// In training forward() is collective, and backward() too; evaluation with
-// running statistics is not. Statistics are computed in float32 (float64 for
-// float64). Throws c10::Error for inputs of other shapes, and when training
-// with a single value per channel over all ranks; in training then on all
-// ranks, with the same text, whichever rank's input it is. Modules are told
-// apart by the order in which they are first used in training, the same on all
-// ranks.
+//   hvdlite::SyncBatchNorm norm(/*num_features=*/64);
+//   const at::Tensor output = norm(input);  // [N, 64, height, width]
+//
+// The gradient of the input also takes all ranks into account. The gradients of
+// weight and bias are this rank's share; DistributedOptimizer reduces them like
+// those of any other parameter. Parameters and buffers have the same names as
+// in torch::nn::BatchNorm, so either class can read archives of the other.
+//
+// In training, forward() and backward() are collective. Evaluation with running
+// statistics is not. Statistics are computed in float32, for float64 inputs in
+// float64. Throws c10::Error for inputs of other shapes, and in training if
+// there is only one value per channel over all ranks. In training all ranks
+// throw it with the same text. Modules are identified by the order of their
+// first use in training; this order must be the same on all ranks.
 class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
  public:
   explicit SyncBatchNormImpl(int64_t num_features);
@@ -54,15 +58,15 @@ class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
   at::Tensor num_batches_tracked;  // as running_mean
 
  private:
-  // Of the module's exchanges, the same in every step; a copy of the module
-  // gets another one.
+  // The name of the module's operations, the same in every step. A copy of the
+  // module gets another name.
   class Name {
    public:
     Name() = default;
     Name(const Name&) {}
     Name& operator=(const Name&) { return *this; }
 
-    // Taken when it is first asked for in a world, and once all ranks have
+    // Takes a new name on the first call in a world, and after all ranks have
     // joined.
     const std::string& In(const std::shared_ptr<internal::World>& world,
                           const ProcessSet& process_set);

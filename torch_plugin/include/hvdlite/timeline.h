@@ -1,4 +1,8 @@
 // The timeline: a Chrome trace of what the library and the program do.
+//
+//   hvdlite::start_timeline("trace.json");
+//   ... some steps ...
+//   hvdlite::stop_timeline();
 #pragma once
 
 #include <cstdint>
@@ -6,31 +10,31 @@
 
 namespace hvdlite {
 
-// Starts recording into `path`: each rank into "<path>.rank00000" and so on,
-// merged into `path` by stop_timeline() or shutdown(). Collective. Throws
-// c10::Error on all ranks if recording is on already, a file cannot be written,
-// or the last parts of the ranks' paths differ.
+// Starts recording. Each rank writes a per-rank trace file "<path>.rank00000",
+// "<path>.rank00001", ...; stop_timeline() or shutdown() merges them into
+// `path`. Collective. Throws c10::Error on all ranks if recording is already
+// on, if a file cannot be written, or if the file names of the ranks' paths
+// differ. The directories may differ.
 void start_timeline(const std::string& path);
 
-// Stops recording and merges the ranks' files on rank 0. Collective. Does
-// nothing if recording is off. Throws c10::Error on all ranks if a rank's file
-// could not be written; a merge that fails only logs a warning.
+// Stops recording and merges the per-rank trace files on rank 0. Collective.
+// Does nothing if recording is off. Throws c10::Error on all ranks if a
+// per-rank trace file could not be written. A failed merge only logs a warning.
 void stop_timeline();
 
-// Adds to the work of this rank's training step in progress: how much there is
-// to compute, in any unit that all ranks share, such as the elements of the
-// step's inputs or the tokens of its sequences, padding included. The timeline
-// records it with the step, so that `timeline_viewer why` can tell batches of
-// unequal work from cores of unequal speed. Several calls within a step add up;
-// amounts below 0 count as none. Thread-safe, never blocks; does nothing before
-// init().
+// Adds `amount` to the work of this rank's present training step. Use the same
+// unit on all ranks: for example the elements of the inputs, or the tokens of
+// the sequences with padding. The timeline records it with the step, so that
+// `timeline_viewer why` can distinguish mini-batches of unequal work from cores
+// of unequal speed. Calls within a step add up; amounts below 0 count as 0.
+// Thread-safe; never blocks. Does nothing before init().
 //
 //   hvdlite::add_step_work(batch.data.numel());
 void add_step_work(int64_t amount);
 
-// An own span in the timeline, from construction to destruction, on the rank's
-// lane for user events. Does nothing while recording is off. Spans nest like
-// scopes; make them in one thread.
+// A span of the program's own in the timeline, from construction to
+// destruction, on the rank's track for user events. Does nothing while
+// recording is off. Spans nest like scopes. Create all of them in one thread.
 //
 //   { hvdlite::TraceSpan span("LOAD_BATCH"); loader.Next(); }
 class [[nodiscard]] TraceSpan {

@@ -1,4 +1,4 @@
-// Work: an operation that was submitted.
+// Work: a submitted operation.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,24 +14,30 @@ namespace internal {
 class PendingOperation;
 }  // namespace internal
 
-// A handle; copies denote the same operation. Thread-safe. The operation's
-// tensors are kept alive by it, and must not be used until it is done. Dropping
-// it does not cancel the operation, but an in-place operation on a
-// non-contiguous tensor delivers its result only to who asks (wait, wait_for or
-// is_completed). A small operation that nobody waits for may run as late as
-// shutdown() (Config::min_batch_bytes).
+// A handle of an operation; copies refer to the same operation. Thread-safe.
 //
-// wait() blocks until the operation is done and returns its result: the tensor
-// itself for in-place forms. May be called again, from any thread. Throws
-// c10::Error if the ranks disagreed about the operation or one of them could
-// not take part, WorldBroken if the world is lost; each time.
+//   hvdlite::Work work = hvdlite::allreduce_async(tensor);
+//   ... compute ...
+//   const at::Tensor average = work.wait();
 //
-// wait_for() blocks until the operation is done, but for at most `timeout`.
-// Returns whether it is done, with success or without; does not throw its
+// A Work keeps the operation's tensors alive; do not use them until the
+// operation is done. Destroying the Work does not cancel the operation. But an
+// in-place operation on a non-contiguous tensor writes its result only when the
+// program calls wait, wait_for or is_completed. If the program calls none of
+// them, a small operation may run as late as in shutdown()
+// (Config::min_batch_bytes).
+//
+// wait() blocks until the operation is done and returns its result; for
+// in-place forms this is the tensor itself. It may be called again, from any
+// thread. Each call throws c10::Error if the ranks' requests did not match or a
+// rank could not take part, and WorldBroken if the world is lost.
+//
+// wait_for() blocks until the operation is done, at most for `timeout`. Returns
+// whether it is done, successfully or not; does not throw the operation's
 // error.
 //
-// is_completed(): whether it is done, with success or without. Does not block.
-// Asking tells the other ranks that somebody waits, as waiting does.
+// is_completed() returns whether the operation is done, successfully or not,
+// without blocking. Like waiting, it marks the operation as urgent.
 class [[nodiscard]] Work {
  public:
   explicit Work(std::shared_ptr<internal::PendingOperation> operation);
@@ -44,7 +50,8 @@ class [[nodiscard]] Work {
   std::shared_ptr<internal::PendingOperation> operation_;
 };
 
-// A grouped operation; as Work, but with a result per tensor of the group.
+// A handle of a grouped operation. Like Work, but with one result per tensor of
+// the group.
 class [[nodiscard]] GroupWork {
  public:
   explicit GroupWork(std::shared_ptr<internal::PendingOperation> operation);
@@ -57,7 +64,8 @@ class [[nodiscard]] GroupWork {
   std::shared_ptr<internal::PendingOperation> operation_;
 };
 
-// As Work, but the result is {output, received_splits}.
+// A handle of an alltoall. Like Work, but the result is
+// {output, received_splits}.
 class [[nodiscard]] AlltoallWork {
  public:
   explicit AlltoallWork(std::shared_ptr<internal::PendingOperation> operation);

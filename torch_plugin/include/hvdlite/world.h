@@ -1,4 +1,8 @@
 // The world: the processes that train together.
+//
+//   hvdlite::init();
+//   ... train on rank hvdlite::rank() of hvdlite::size() ...
+//   hvdlite::shutdown();
 #pragma once
 
 #include <hvdlite/config.h>
@@ -7,56 +11,62 @@
 
 namespace hvdlite {
 
-// Joins the world and starts the coordinator's thread. Collective: every rank
-// calls it, and it returns on all or fails. MPI is initialised
-// (MPI_THREAD_SERIALIZED) unless the program has done so; then SERIALIZED is
-// required, or MULTIPLE where the program calls MPI while the world stands.
+// Joins the world and starts the background thread. Collective: every rank
+// calls it, and it succeeds or throws on all ranks. Initialises MPI with
+// MPI_THREAD_SERIALIZED unless the program has initialised it. In that case the
+// program needs MPI_THREAD_SERIALIZED, or MPI_THREAD_MULTIPLE if it calls MPI
+// between init() and shutdown().
 //
 // Without arguments the configuration comes from the environment
 // (Config::from_env()).
 //
-// Throws c10::ValueError: a configuration that cannot be used, or that differs
-// between ranks (which it names). Other c10::Error: called twice without
-// shutdown() between; fewer ranks than the launcher promised; MPI trouble.
+// Throws c10::ValueError if the configuration is not valid or differs between
+// ranks; the error names them. Throws another c10::Error if it is called twice
+// without shutdown(), if there are fewer ranks than the launcher has started,
+// or if MPI fails.
 //
-// A process that a rank forks is no rank: whatever needs init(), and init() and
-// shutdown() themselves, throw c10::Error there, destructors do nothing, and the
-// rank goes on undisturbed.
+// A process that is forked from a rank cannot use the world: init(), shutdown()
+// and all functions that need init() throw c10::Error there, and destructors do
+// nothing. The rank itself is not affected.
 void init();
 void init(const Config& config);
 
-// Leaves the world. Collective: blocks until every rank has called it. What was
-// submitted on all ranks still runs; everything else that is pending fails.
-// Writes the timeline, then finalizes MPI if init() initialised it (init() can
-// then not be called again in this process); a program that initialised MPI
-// itself calls it before MPI_Finalize. Does nothing if not initialised.
-// Where the world broke it only logs that. Throws c10::Error after
+// Leaves the world. Collective: blocks until every rank has called it.
+// Operations that all ranks have submitted still run; other pending ones fail.
+// Writes the timeline. Then finalizes MPI if init() has initialised it; init()
+// cannot be called again in this process then. A program that has initialised
+// MPI itself calls shutdown() before MPI_Finalize. Does nothing without init().
+// Only logs a warning if the world is broken. Throws c10::Error after
 // Config::shutdown_timeout_seconds.
 //
-// A process that exits without it is shut down by an exit handler; the other
-// ranks' operations then fail with WorldBroken.
+// If a process exits without shutdown(), an exit handler leaves the world, and
+// operations of the other ranks fail with WorldBroken.
 void shutdown();
 
-// True between init() and shutdown(), also when the world broke. False in a
+// True between init() and shutdown(), also if the world is broken. False in a
 // process that was forked from a rank.
 bool is_initialized();
 
-// What this library was built with and runs on, a line each: "MPI: Open MPI
-// v4.1.4, ...", "kernels: AVX3, 64 bytes". Before init(), too.
+// Returns what this library was built with and runs on, one line each:
+// "MPI: Open MPI v4.1.4, ...", "kernels: AVX3, 64 bytes". May be called before
+// init().
 std::string build_info();
 
 // The functions below throw c10::Error before init().
 
-// Of this process in the world: 0 <= rank() < size().
+// The number of this process in the world, and the number of processes:
+// 0 <= rank() < size().
 int rank();
 int size();
-// Among the ranks of this host, in rank order.
+// The number of this process among the ranks of its host, in rank order, and
+// the number of these ranks.
 int local_rank();
 int local_size();
-// Of this host among the hosts, in the order of their lowest ranks.
+// The number of this host among the hosts, in the order of their lowest ranks,
+// and the number of hosts.
 int cross_rank();
 int cross_size();
-// Whether all hosts have as many ranks.
+// Whether all hosts have the same number of ranks.
 bool is_homogeneous();
 
 }  // namespace hvdlite
