@@ -30,7 +30,7 @@ LONG = {
     "train_mnist": (["--data-dir", "mnist", "--epochs", "1000000"], "Epoch 2 ", UNSAVED),
     "train_resnet50": (RESNET[1:], "step 1/", UNSAVED),
     "train_resnet50 with a checkpoint": ([*RESNET[1:], "--checkpoint", "run.pt"], "step 1/",
-                                         "--resume auto goes on from there"),
+                                         "--resume auto continues from there"),
     "train_transformer": (["--task", "lm", "--text", "text", "--layers", "1", "--epochs", "1000000"], "step 1/",
                           UNSAVED),
     "train_synthetic": (["--model", "mlp", "--num-batches", "100000000"], "1\timages/sec", "a report has those"),

@@ -103,8 +103,8 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
         "<th>resume</th><td>none</td>", "<th>processor</th><td>Xeon &lt;1&gt;",
         "<th>rate</th><td>19812 apples/s, ", "from 19000 to 20624",
         "<th>world</th><td>1 rank of 1 thread<",
-        "<th>unreadable</th><td>3 times another of the training apples was "
-        "taken, 2 of the test apples left out<",
+        "<th>unreadable</th><td>3 training apples replaced by others, 2 test "
+        "apples skipped<",
         "<h2>Data</h2>", "<th>test apples</th><td>peeled</td>",
         "<th>test loss</th><td>0.5</td>", "<th>time</th><td>12.2 s"}) {
     EXPECT_THAT(page.str(), HasSubstr(part));

@@ -36,8 +36,8 @@ TEST(BatchSizeTest, WhatCannotBeDealtEvenlyIsRefused) {
   const BatchSize all = {.count = 8, .of = Of::kAllRanks};
   EXPECT_THAT([&] { all.PerRank(3); },
               ThrowsMessage<support::InputError>(
-                  HasSubstr("--global-batch-size 8 cannot be dealt evenly to "
-                            "3 ranks")));
+                  HasSubstr("--global-batch-size 8 is not divisible by 3 "
+                            "ranks")));
   EXPECT_EQ(all.OfAllRanks(3), 8);
 }
 
@@ -45,9 +45,10 @@ TEST(BatchSizeTest, EachRankHasAPart) {
   const BatchSize all = {.count = 8, .of = Of::kAllRanks};
   EXPECT_EQ(all.LargestPart(3), 3);
   EXPECT_EQ(all.LargestPart(8), 1);
-  EXPECT_THAT([&] { all.LargestPart(9); },
-              ThrowsMessage<support::InputError>(HasSubstr(
-                  "--global-batch-size 8 leaves some of 9 ranks without")));
+  EXPECT_THAT(
+      [&] { all.LargestPart(9); },
+      ThrowsMessage<support::InputError>(HasSubstr(
+          "--global-batch-size 8 is less than the number of ranks, 9")));
 }
 
 TEST(BatchSizeTest, TheExplicitFlagsMeanTheSameForEveryTrainer) {

@@ -1,4 +1,4 @@
-// Trains on folders of images as a user does, on two ranks.
+// Trains on directories of images as a user does, on two ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,12 +57,13 @@ TemporaryDirectory* TrainPacsTest::data_ = nullptr;
 TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
   const nlohmann::json report =
       Train({OnRanks(2, OnData("--epochs 6 --workers 1"))}).front();
-  EXPECT_EQ(CountOccurrences(
-                report["output"],
-                "data: folders of images, training on art_painting, cartoon, "
-                "photo, testing on sketch; 504 training and 168 test images "
-                "of 7 classes\n"),
-            1)
+  EXPECT_EQ(
+      CountOccurrences(
+          report["output"],
+          "data: directories of images, training on art_painting, cartoon, "
+          "photo, testing on sketch; 504 training and 168 test images "
+          "of 7 classes\n"),
+      1)
       << report["output"];
   EXPECT_EQ(report["settings"]["classes"], 7);
   EXPECT_EQ(report["evaluation"]["images"], 168);
@@ -150,8 +151,8 @@ TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
         << training.output;
     EXPECT_THAT(training.output,
                 AllOf(HasSubstr("cannot read the training data on rank "),
-                      HasSubstr("; --check-data lists all that cannot be "
-                                "read, --skip-unreadable does without")));
+                      HasSubstr("; use --check-data to list all unreadable "
+                                "images, or --skip-unreadable to skip them")));
   }
 }
 
@@ -218,11 +219,11 @@ TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
     EXPECT_EQ(report["parameters_identical"], true);
     const std::string output = report["output"];
     EXPECT_THAT(output,
-                HasSubstr("trains on another image instead: cannot decode the "
+                HasSubstr("image replaced by another one: cannot decode the "
                           "JPEG '" +
                           for_training_));
     EXPECT_THAT(output,
-                HasSubstr("left out of the evaluation: '" + for_testing_));
+                HasSubstr("image skipped in the evaluation: '" + for_testing_));
     // Though both epochs met it.
     EXPECT_EQ(CountOccurrences(output, for_testing_), 1) << output;
     EXPECT_EQ(report["parameter_digests"], reports[0]["parameter_digests"]);

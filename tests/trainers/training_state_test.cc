@@ -140,8 +140,8 @@ TEST_F(TrainingStateTest, BatchOfMoreThanThereIsIsToldByRankZero) {
   EXPECT_EQ(text.empty(), rank() > 0);
   if (rank() == 0) {
     EXPECT_THAT(text, HasSubstr("a batch of " + std::to_string(6 * size()) +
-                                " is more than there is: every step takes "
-                                "all " +
+                                " is more than the data set has: every step "
+                                "takes all " +
                                 std::to_string(5 * size()) + " samples"));
   }
   EXPECT_EQ(steps_.last, 3);
