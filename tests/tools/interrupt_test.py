@@ -33,7 +33,7 @@ LONG = {
                                          "--resume auto continues from there"),
     "train_transformer": (["--task", "lm", "--text", "text", "--layers", "1", "--epochs", "1000000"], "step 1/",
                           UNSAVED),
-    "train_synthetic": (["--model", "mlp", "--num-batches", "100000000"], "1\timages/sec", "a report has those"),
+    "train_synthetic": (["--model", "mlp", "--num-batches", "100000000"], "1\timages/sec", "the report has the observations of this start"),
     "hvdliterun": (["-np", "1", "--allow-run-as-root", "sh", "-c", "echo here; exec sleep 1000"], "here",
                    "hvdliterun: ended by Interrupt; the program has not reported"),
     "hvdliterun of a trainer": (["-np", "2", "--allow-run-as-root", "--oversubscribe",

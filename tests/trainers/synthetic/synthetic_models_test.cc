@@ -241,7 +241,7 @@ TEST(SyntheticModelsTest, BatchOfMoreImagesThanThereAreIsRefused) {
   options.batch_size = 29;
   EXPECT_THAT([&] { MakeSyntheticTask(options); },
               ::testing::ThrowsMessage<support::InputError>(
-                  ::testing::HasSubstr("has 28 images to train on; a batch has "
+                  ::testing::HasSubstr("has 28 training images, less than a batch of "
                                        "29")));
 }
 
