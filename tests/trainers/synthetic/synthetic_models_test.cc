@@ -239,10 +239,11 @@ TEST(SyntheticModelsTest, BatchOfMoreImagesThanThereAreIsRefused) {
   WritePictures(directory);
   SyntheticTaskOptions options = LoadingFrom(directory);
   options.batch_size = 29;
-  EXPECT_THAT([&] { MakeSyntheticTask(options); },
-              ::testing::ThrowsMessage<support::InputError>(
-                  ::testing::HasSubstr("has 28 training images, less than a batch of "
-                                       "29")));
+  EXPECT_THAT(
+      [&] { MakeSyntheticTask(options); },
+      ::testing::ThrowsMessage<support::InputError>(
+          ::testing::HasSubstr("has 28 training images, less than a batch of "
+                               "29")));
 }
 
 TEST(SyntheticModelsTest, SizeThatDoesNotSuitIsRefused) {
