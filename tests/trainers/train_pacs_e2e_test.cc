@@ -190,7 +190,7 @@ TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
   }
   EXPECT_TRUE(std::filesystem::is_empty(scratch_.path()));
   EXPECT_THAT(trainings.back().output,
-              AllOf(HasSubstr("none of 100 images in place of another"),
+              AllOf(HasSubstr("none of 100 images that could replace another"),
                     HasSubstr("; --check-data lists all"),
                     Not(HasSubstr("--skip-unreadable"))));
 }

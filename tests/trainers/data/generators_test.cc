@@ -221,7 +221,7 @@ TEST_F(GeneratorsTest, FilesThatWouldBeReadInsteadOfNewOnesAreRefused) {
     EXPECT_EQ(Run(std::string(second) + " --overwrite"),
               support::kInputErrorExitCode)
         << second;
-    EXPECT_THAT(messages(), HasSubstr("is of another data set")) << second;
+    EXPECT_THAT(messages(), HasSubstr("belongs to another data set")) << second;
   }
 }
 

@@ -275,7 +275,7 @@ std::vector<BadFile> BadFiles() {
       {kJpeg,
        "NoImage",
        {{"a.jpg", "<html>not found</html>"}},
-       {"a.jpg' is no image", "22 bytes", "a JPEG or PNG"}},
+       {"a.jpg' is not an image", "22 bytes", "as a JPEG nor as a PNG"}},
       Changed(kJpeg, "CutInTheScan",
               [](std::string& bytes) { bytes.resize(bytes.size() - 500); },
               {"Premature end of JPEG file", "after offset ", " of "}),

@@ -180,7 +180,7 @@ TEST_F(NpyTest, UnknownVersionIsRefused) {
 
 TEST_F(NpyTest, HugeHeaderIsRefused) {
   ExpectRefused(std::string("\x93NUMPY\x02\0", 8) + LittleEndian(65536, 4),
-                "header of 65536 bytes, says offset 8");
+                "header of 65536 bytes according to offset 8");
 }
 
 TEST_F(NpyTest, MissingElementsAreRefused) {
@@ -209,11 +209,11 @@ TEST_F(NpyTest, ElementsThatTheShapePromisesAreNotAllocatedBeforeTheyAreRead) {
 
 TEST_F(NpyTest, TrailingBytesAreRefused) {
   ExpectRefused(Header(kTwoByThree) + Floats({1, 2, 3, 4, 5, 6}) + "x",
-                "goes on after its data: expected its end at offset " +
+                "has more data than expected: its end should be at offset " +
                     std::to_string(Header(kTwoByThree).size() + 24));
   ExpectRefused(
       Header("{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }") + "x",
-      "goes on after its data");
+      "has more data than expected");
 }
 
 TEST_F(NpyTest, FortranOrderIsRefused) {
@@ -234,11 +234,11 @@ TEST_F(NpyTest, OtherElementsAreRefusedAndNamed) {
 TEST_F(NpyTest, ShapeWhoseProductOverflowsIsRefused) {
   ExpectRefused(Header("{'descr': '<f4', 'fortran_order': False, 'shape': "
                        "(4294967296, 4294967296), }"),
-                "product that is too large");
+                "describes too many elements");
   // 2^61 elements fit into an int64_t, their bytes do not.
   ExpectRefused(Header("{'descr': '<f4', 'fortran_order': False, 'shape': "
                        "(2305843009213693952,), }"),
-                "product that is too large");
+                "describes too many elements");
 }
 
 struct MalformedHeader {

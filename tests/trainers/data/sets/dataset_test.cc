@@ -107,7 +107,7 @@ TEST(DatasetTest, RecipesNameWhatIsDoneToImages) {
             "flipped in half of the cases, normalised by the mean 0.4914 "
             "0.4822 0.4465 and the deviation 0.247 0.2435 0.2616");
   EXPECT_EQ(ImageDataset(images, std::nullopt).recipe(),
-            "CIFAR-10's recipe: as they are, normalised by the mean 0.4914 "
+            "CIFAR-10's recipe: unchanged, normalised by the mean 0.4914 "
             "0.4822 0.4465 and the deviation 0.247 0.2435 0.2616");
 }
 
@@ -312,7 +312,7 @@ TEST_F(FolderDatasetTest, OnlyImageHasNoOtherInItsPlace) {
   EXPECT_THAT(
       [&] { dataset.Load({0}, 0); },
       ThrowsMessage<support::InputError>(HasSubstr(
-          "there is no other image in place of '" + files_[0].path.string())));
+          "no other image can replace this one: '" + files_[0].path.string())));
 }
 
 TEST_F(FolderDatasetTest, EvaluationLeavesOutImagesToBeSkipped) {
@@ -328,11 +328,11 @@ TEST_F(FolderDatasetTest, EvaluationLeavesOutImagesToBeSkipped) {
 TEST_F(FolderDatasetTest, NoImageThatCanBeReadIsAnErrorThatNamesOne) {
   for (const LabelledFile& file : files_) WriteFileBytes(file.path, "");
   FolderDataset dataset = SkippingUnreadable(kSeed);
-  EXPECT_THAT(
-      [&] { dataset.Load({5}, 0); },
-      ThrowsMessage<support::InputError>(HasSubstr(
-          "none of 100 images in place of another can be read; the last: '" +
-          directory_.path().string())));
+  EXPECT_THAT([&] { dataset.Load({5}, 0); },
+              ThrowsMessage<support::InputError>(
+                  HasSubstr("none of 100 images that could replace another can "
+                            "be read; the last error: '" +
+                            directory_.path().string())));
 }
 
 TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreHandedOut) {

@@ -161,14 +161,14 @@ TEST_F(ImageFolderTest, SingleDomainIsRefused) {
 
 TEST_F(ImageFolderTest, DirectoryWithoutDomainsIsRefused) {
   Touch("1.jpg");
-  Refuses({}, "no folders of domains in '" + directory_.path().string() +
+  Refuses({}, "no domain directories in '" + directory_.path().string() +
                   "'; expected DOMAIN/CLASS/*.jpg");
 }
 
 TEST_F(ImageFolderTest, DomainWithoutClassesIsRefused) {
   MakeThreeDomains();
   Touch("b2/1.jpg");
-  Refuses({}, "no folders of classes in '" + (directory_ / "b2").string());
+  Refuses({}, "no class directories in '" + (directory_ / "b2").string());
 }
 
 TEST_F(ImageFolderTest, ClassWithoutImagesIsRefused) {

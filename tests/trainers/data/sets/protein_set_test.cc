@@ -178,13 +178,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadNumber{"SecondStructure", 1, 28, 1,
                   "found structure 'H' and also 'S', expected one"},
         BadNumber{"ResidueThatHasEnded", 2, 21, 1,
-                  "the sequence has a residue and has ended"},
+                  "the sequence has both a residue and an end here"},
         BadNumber{"ResidueAfterTheEnd", 3, 4, 1,
-                  "the sequence goes on after its end at residue 3"},
+                  "the sequence continues after its end at residue 3"},
         BadNumber{"StructureAfterTheEnd", 699, 22, 1,
-                  "the sequence goes on after its end at residue 3"},
+                  "the sequence continues after its end at residue 3"},
         BadNumber{"SecondBeginning", 4, 30, 0,
-                  "the sequence goes on after its end at residue 3"},
+                  "the sequence continues after its end at residue 3"},
         BadNumber{"EmptySequence", 0, 30, 1, "the sequence is empty"}),
     [](const auto& info) { return info.param.name; });
 

@@ -267,7 +267,7 @@ TEST(ImageTransformsTest, RecipesAreDescribedForReports) {
               AllOf(HasSubstr("random crop of 0.8 to 1 of the area"),
                     HasSubstr("jittered by 0.4")));
   EXPECT_THAT(DescribeEvaluation(ImageRecipe::kDomainGeneralisation, 64),
-              HasSubstr("resized to 64x64 whatever the proportions"));
+              HasSubstr("resized to 64x64 without keeping the proportions"));
 }
 
 TEST(ImageTransformsTest, EvaluationCanShowTheWholeImage) {
