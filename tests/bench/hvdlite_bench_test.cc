@@ -140,7 +140,7 @@ TEST(RowsTest, OfRoundsThatAreAllNearSayNothingOfIt) {
   Results results = FourRounds();
   results.cases[0].before_ns = results.cases[0].after_ns = {1, 1, 1, 1};
   EXPECT_THAT(Rows(results),
-              AllOf(Not(HasSubstr("rounds left out")),
+              AllOf(Not(HasSubstr("rounds dropped")),
                     Not(HasSubstr("cores far")), Not(HasSubstr("of 4"))));
 }
 
@@ -163,9 +163,9 @@ TEST(RowsTest, WithoutMpiShowEveryCaseAndContender) {
                                  WithTimes("b", Role::kHvdlite, {7, 1, 1, 7})};
   EXPECT_THAT(
       RowsOnly(Rows(results)),
-      ElementsAre("  submit  a            3.50  3.00  4.00  ns    2 of 4 "
+      ElementsAre("  submit  a                 3.50  3.00  4.00  ns    2 of 4 "
                   "rounds",
-                  "  submit  b            7.00  7.00  7.00  ns    2 of 4 "
+                  "  submit  b                 7.00  7.00  7.00  ns    2 of 4 "
                   "rounds"));
 }
 
@@ -176,7 +176,7 @@ TEST(RowsTest, ThatAreComparedWithOneOtherBearItsName) {
       WithTimes("checks", Role::kHvdlite, {3, 1, 1, 3}),
       WithTimes("without", Role::kMpi, {2, 1, 1, 2})};
   const std::string text = Rows(results);
-  EXPECT_THAT(text, HasSubstr("contender  hvdlite_us  without_us"));
+  EXPECT_THAT(text, HasSubstr("implementation  hvdlite_us  without_us"));
   EXPECT_THAT(text, Not(HasSubstr("algbw")));
 }
 
@@ -186,9 +186,10 @@ TEST(RowsTest, OfOneRankHaveNoBandwidth) {
   const std::string text = Rows(results);
   EXPECT_THAT(text, HasSubstr("hvdlite_bench sweep: 1 rank, 4 interleaved"));
   EXPECT_THAT(text, AllOf(HasSubstr("# bytes"), Not(HasSubstr("GB/s"))));
-  EXPECT_THAT(RowsOnly(text),
-              ElementsAre("   4000  ours             5.50         2.00   2.750 "
-                          "[1.500, 4.000]  2 of 4 rounds"));
+  EXPECT_THAT(
+      RowsOnly(text),
+      ElementsAre("   4000  ours                  5.50         2.00   2.750 "
+                  "[1.500, 4.000]  2 of 4 rounds"));
   EXPECT_THAT(Details(results), Not(HasSubstr("GB/s")));
 }
 
@@ -209,7 +210,7 @@ TEST(RowsTest, WarningsStay) {
   EXPECT_THAT(text, HasSubstr("# A note.\n"));
   EXPECT_THAT(text, HasSubstr("# absent skipped: not available\n"));
   EXPECT_THAT(text, HasSubstr("# cores far from each other in 1 of 4 rounds"));
-  EXPECT_THAT(text, HasSubstr("# 1 of 4 rounds left out"));
+  EXPECT_THAT(text, HasSubstr("# 1 of 4 rounds dropped"));
   EXPECT_THAT(text, Not(HasSubstr("WRONG")));
   EXPECT_EQ(FourRounds().exit_code(), 0);
 }
@@ -220,8 +221,8 @@ TEST(RowsTest, WrongResultsAreToldLast) {
   EXPECT_EQ(results.wrong(), 17);
   EXPECT_EQ(results.exit_code(), 3);
   EXPECT_THAT(Rows(results),
-              EndsWith("# WRONG RESULTS: 17 elements differ from what was "
-                       "expected\n"));
+              EndsWith("# WRONG RESULTS: 17 elements differ from the expected "
+                       "sum\n"));
 }
 
 TEST(DetailsTest, TellNearAndFarApart) {
@@ -229,7 +230,7 @@ TEST(DetailsTest, TellNearAndFarApart) {
   EXPECT_THAT(text, HasSubstr("processor: Some CPU"));
   EXPECT_THAT(text, HasSubstr("Cores near, 2 rounds:"));
   EXPECT_THAT(text, HasSubstr("Cores far, 1 round:\n"));
-  EXPECT_THAT(text, HasSubstr("\n1 round left out"));
+  EXPECT_THAT(text, HasSubstr("\n1 round dropped"));
   EXPECT_THAT(text, HasSubstr("absent skipped: not available"));
   EXPECT_THAT(text, HasSubstr("ours                              2.750 [1.500, "
                               "4.000]"));

@@ -68,7 +68,7 @@ class TuneTableTest(unittest.TestCase):
         result = bench(2, "sweep", *SHORT, "--min-bytes", "1K", "--max-bytes", "1K",
                        "--table", self.table)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("# algorithms by " + self.table, result.stdout)
+        self.assertIn("# algorithms from " + self.table, result.stdout)
 
     def test_sweep_takes_the_table_of_the_environment(self):
         sweep = [BENCH, "sweep", *SHORT, "--min-bytes", "1K", "--max-bytes", "1K"]
@@ -99,7 +99,7 @@ class TuneTableTest(unittest.TestCase):
             file.write("hello\n")
         result = bench(2, "tune-table", *SHORT, "--max-bytes", "2K", "-o", self.table)
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("table.txt is no table of algorithms: line 1 'hello'", result.stderr)
+        self.assertIn("table.txt is not a table of algorithms: line 1 'hello'", result.stderr)
         with open(self.table, encoding="utf-8") as file:
             self.assertEqual(file.read(), "hello\n")
 

@@ -41,7 +41,7 @@ LONG = {
     "scaling_sweep": (["spec", "--output", "sweep", "--launcher-program", "./launcher"], "first a run",
                       "the same command goes on from here"),
     "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", ANEW),
-    "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
+    "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command starts from scratch"),
     "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
     "timeline_viewer": (["/dev/stdin"], "", ANEW),
 }
@@ -144,7 +144,7 @@ class InterruptTest(unittest.TestCase):
                             "launch.end_with('name', lambda: (print('here', flush=True), sys.stdin.read()))"])
         code, text = self.interrupt(child, "here")
         self.assertEqual(code, 130, text)
-        self.assertIn("name: interrupted: what is not written yet is lost; the same command begins anew\n", text)
+        self.assertIn("name: interrupted: unwritten results are lost; the same command starts from scratch\n", text)
         self.assertNotIn("Traceback", text)
         child = self.start(["bash", "-c", "set -euo pipefail; source %s; stage here; logged log sleep 1000" %
                             os.path.join(ROOT, "tools", "shell", "stages.sh")])
