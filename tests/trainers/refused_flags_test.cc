@@ -1,4 +1,4 @@
-// Command lines that trainers refuse, before they start a world.
+// Wrong command lines, which trainers reject before they start a world.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ struct Refused {
 
 class RefusedFlagsTest : public ::testing::TestWithParam<Refused> {};
 
-TEST_P(RefusedFlagsTest, AreAnErrorThatTellsTheReason) {
+TEST_P(RefusedFlagsTest, AreAnErrorWithTheReason) {
   std::vector<std::string> words = {GetParam().program.name};
   std::istringstream stream(GetParam().flags);
   for (std::string word; stream >> word;) words.push_back(word);

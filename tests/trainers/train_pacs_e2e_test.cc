@@ -28,7 +28,7 @@ std::string Generate(const TemporaryDirectory& directory, int images) {
   return directory.path().string();
 }
 
-// A small training, with these flags, too.
+// A small training with additional flags.
 std::string Command(const std::string& flags) {
   return kPrograms +
          "train_resnet50 --arch resnet8 --image-size 32 --batch-size 14 "
@@ -36,7 +36,7 @@ std::string Command(const std::string& flags) {
          flags;
 }
 
-// Generated files, made once.
+// The generated files, made once.
 class TrainPacsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -54,7 +54,7 @@ class TrainPacsTest : public ::testing::Test {
 
 TemporaryDirectory* TrainPacsTest::data_ = nullptr;
 
-TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
+TEST_F(TrainPacsTest, LearnsClassesThatGeneraliseToAnotherDomain) {
   const nlohmann::json report =
       Train({OnRanks(2, OnData("--epochs 6 --workers 1"))}).front();
   EXPECT_EQ(
@@ -73,7 +73,7 @@ TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
               HasSubstr("domain generalisation's recipe: random crop of 0.8 "));
 }
 
-TEST_F(TrainPacsTest, DomainsAndRecipeAreThoseAskedFor) {
+TEST_F(TrainPacsTest, DomainsAndRecipeFollowTheFlags) {
   const nlohmann::json report =
       Train({Alone(OnData("--max-steps 1 --train-domains photo,sketch "
                           "--val-domains cartoon --augmentation auto"))})
@@ -92,7 +92,7 @@ TEST_F(TrainPacsTest, DomainsAndRecipeAreThoseAskedFor) {
   }
 }
 
-TEST_F(TrainPacsTest, WaysToComputeTrainReplicasThatStayEqual) {
+TEST_F(TrainPacsTest, ReplicasStayEqualForAllWaysToCompute) {
   std::vector<std::string> commands;
   for (const std::string way :
        {"--bf16 --memory-format nhwc", "--memory-format onednn",
@@ -114,14 +114,13 @@ TEST_F(TrainPacsTest, UnknownDomainIsAnError) {
       << training.output;
 }
 
-// Pictures of its own, 42 to train on and 14 to test on, of which a test may
+// Uses separate pictures, 42 for training and 14 for testing, so that tests may
 // damage some.
 class UnreadableImagesTest : public ::testing::Test {
  protected:
   UnreadableImagesTest() : data_dir_(Generate(own_data_, /*images=*/2)) {}
 
-  // Reading it is an I/O error from now on, which may have passed at the next
-  // try.
+  // Makes reading the image an I/O error, which could be temporary.
   static void MakeFail(const std::string& image) {
     std::filesystem::remove(image);
     std::filesystem::create_symlink("/proc/self/mem", image);
@@ -141,7 +140,7 @@ class UnreadableImagesTest : public ::testing::Test {
   const std::string for_testing_ = data_dir_ + "/sketch/horse/pic_002.jpg";
 };
 
-TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
+TEST_F(UnreadableImagesTest, EndAllRanksWithOneError) {
   Truncate(for_training_);
   for (const Finished& training :
        RunCommands({OnRanks(2, OnOwnData("--workers 2")),
@@ -156,7 +155,7 @@ TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
   }
 }
 
-TEST_F(UnreadableImagesTest, OneThatAnotherTryMayReadIsNoWrongInput) {
+TEST_F(UnreadableImagesTest, TemporaryErrorIsNotWrongInput) {
   const auto expect_error = [](const Finished& run, const std::string& image) {
     EXPECT_EQ(run.exit_code, 1) << run.output;
     EXPECT_EQ(CountOccurrences(run.output, image), 1) << run.output;
@@ -175,7 +174,7 @@ TEST_F(UnreadableImagesTest, OneThatAnotherTryMayReadIsNoWrongInput) {
   }
 }
 
-TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
+TEST_F(UnreadableImagesTest, NoCheckpointAfterAnUnreadableImage) {
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(data_dir_)) {
     if (entry.is_regular_file()) WriteFileBytes(entry.path(), "");
@@ -191,11 +190,11 @@ TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
   EXPECT_TRUE(std::filesystem::is_empty(scratch_.path()));
   EXPECT_THAT(trainings.back().output,
               AllOf(HasSubstr("none of 100 images that could replace another"),
-                    HasSubstr("; --check-data lists all"),
+                    HasSubstr("; use --check-data to list all"),
                     Not(HasSubstr("--skip-unreadable"))));
 }
 
-TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
+TEST_F(UnreadableImagesTest, EvaluationEndsAllRanks) {
   Truncate(for_testing_);
   const Finished training = RunCommand(OnRanks(2, OnOwnData("--max-steps 1")));
   EXPECT_EQ(training.exit_code, 2) << training.output;
@@ -204,8 +203,8 @@ TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
   EXPECT_THAT(training.output, HasSubstr("cannot read the test data on rank "));
 }
 
-// However many workers read them.
-TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
+// For any number of workers.
+TEST_F(UnreadableImagesTest, SkippedImagesAreCounted) {
   Truncate(for_training_);
   WriteFileBytes(for_testing_, "");
   const std::vector<nlohmann::json> reports = Train(
@@ -224,7 +223,7 @@ TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
                           for_training_));
     EXPECT_THAT(output,
                 HasSubstr("image skipped in the evaluation: '" + for_testing_));
-    // Though both epochs met it.
+    // It is printed once although both epochs read it.
     EXPECT_EQ(CountOccurrences(output, for_testing_), 1) << output;
     EXPECT_EQ(report["parameter_digests"], reports[0]["parameter_digests"]);
     EXPECT_EQ(report["evaluation"], reports[0]["evaluation"]);
