@@ -143,7 +143,8 @@ void StartTimeline() {
 
 void SetUpComputing(const ComputeFlags& compute) {
   if (compute.threads > 0) at::set_num_threads(compute.threads);
-  // Call these once per process; a new world in the same process skips them.
+  // LibTorch allows this call once per process, but a new world in the process
+  // repeats SetUpComputing().
   if (compute.inter_op_threads > 0 &&
       static_cast<int>(at::get_num_interop_threads()) !=
           compute.inter_op_threads) {
@@ -215,8 +216,7 @@ int RunProgram(const std::string& name, const ComputeFlags& compute,
     SetUpComputing(compute);
     return InitAndTrain(name, train);
   } catch (const std::exception& error) {
-    // The launcher or the watchdog of the other ranks notices when this process
-    // ends.
+    // The other ranks notice when this process ends.
     std::string message = name + ": ";
     if (is_initialized()) message += "rank " + std::to_string(rank()) + ": ";
     message += MessageOf(error) + "\n";

@@ -1,7 +1,9 @@
 // Trains a small network on MNIST: synchronous SGD in its four steps, marked
 // (1) to (4).
+//
 //   mpirun -np 2 train_mnist --data-dir DIR
 //   mpirun -np 2 train_mnist --data-dir DIR --manual
+//
 // With --manual the program sums the gradients with calls of allreduce.
 // Otherwise DistributedOptimizer sums them while backward() runs. Both give the
 // gradient of the whole batch, as one process would compute it.

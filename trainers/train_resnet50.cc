@@ -1,5 +1,7 @@
 // Trains a ResNet, data-parallel. Use it as an example for your own trainer.
+//
 //   mpirun -np 2 train_resnet50 --data-dir DIR --epochs 10
+//
 // The data-parallel parts are marked (1) to (3) in Train(); every trainer has
 // the others. train_resnet50 --help lists the flags.
 #include <hvdlite/hvdlite.h>

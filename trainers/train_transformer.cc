@@ -1,7 +1,9 @@
 // Trains a transformer, data-parallel, on the secondary structure of proteins
 // (PSSP), or as a language model on the bytes of a text.
+//
 //   mpirun -np 2 train_transformer --data-dir DIR
 //   mpirun -np 2 train_transformer --task lm --text FILE --layers 6
+//
 // The data-parallel parts are marked (1) to (3) in Train(). A batch is divided
 // among the ranks, and losses and gradients are sums over its tokens. So N
 // ranks compute what one process would, for sequences of any lengths.

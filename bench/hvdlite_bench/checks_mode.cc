@@ -24,7 +24,7 @@
 namespace hvdlite::tools {
 namespace {
 
-// In these steps parameters are compared three times, later less often.
+// The first steps compare parameters three times; the timed steps follow them.
 constexpr int kFirstSteps = 11;
 
 // Parameters, a loss of them, and a loss that takes less time.

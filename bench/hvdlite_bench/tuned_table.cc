@@ -27,7 +27,7 @@ using collective::AllreduceTable;
 
 constexpr int64_t kKiB = 1024;
 constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
-// The data that every rank reads from all others in one-shot.
+// The limit for one-shot, in which every rank reads all data of all others.
 constexpr int64_t kMostAtOnceBytes = 256 * kKiB;
 // Below this size, a result stays in the cache.
 constexpr int64_t kStreamingBytes = 1024 * kKiB;

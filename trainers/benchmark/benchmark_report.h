@@ -37,10 +37,12 @@ struct ObservationPlan {
 void RequireValid(const ObservationPlan& plan);
 
 // Records the times and losses of a benchmark. One thread uses it:
+//
 //   while (!recorder.done()) {
 //     recorder.BeginObservation();
 //     while (!recorder.AddBatch(TrainBatch())) {}
 //   }
+//
 // The time between observations is not counted.
 class BenchmarkRecorder {
  public:

@@ -1,5 +1,6 @@
 // Writes small files in CIFAR-10's binary format, with ten classes of images
 // that a network learns quickly. Use it to try a trainer without the real data.
+//
 //   generate_cifar10 --output DIR --train-images 2000 --test-images 400
 //   mpirun -np 2 train_resnet50 --data-dir DIR
 #include <CLI/CLI.hpp>

@@ -1,5 +1,6 @@
 // Writes small files in MNIST's format, with digits that a network learns
 // quickly. Use it to try a trainer without the real data.
+//
 //   generate_mnist --output DIR --train-images 2000 --test-images 400
 //   generate_mnist --output DIR --full    # for torch::data::datasets::MNIST
 #include <CLI/CLI.hpp>

@@ -1,5 +1,6 @@
 // Writes small images in the directories of PACS, with classes that a network
 // learns quickly. Use it to try a trainer without the real data.
+//
 //   generate_pacs --output DIR --images-per-class 20
 //   mpirun -np 2 train_resnet50 --data-dir DIR --image-size 64
 //       --augmentation domain-generalisation

@@ -1,6 +1,7 @@
 // Writes small files in the format of CullPDB and CB513 (protein_set.h), with
 // proteins whose secondary structure a network learns quickly. Use it to try a
 // trainer without the real data.
+//
 //   generate_pssp --output DIR --proteins 200 --test-proteins 40
 //   generate_pssp --output DIR --filtered     # the files that studies use
 #include <CLI/CLI.hpp>

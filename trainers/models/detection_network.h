@@ -49,7 +49,6 @@ torch::Tensor SsdDefaultBoxes();
 // The targets of Ssd300. The offsets of a box are those of the paper's equation
 // 2, divided by their variances: (centre - default centre) / default size / 0.1
 // and log(size / default size) / 0.2.
-// size / 0.1 and log(size / default size) / 0.2.
 struct SsdTargets {
   torch::Tensor offsets;  // [N, 4, 8732]
   torch::Tensor labels;   // [N, 8732] int64; 0: background

@@ -31,7 +31,7 @@ struct DropoutSamples {
 // per value. The probability is rounded to a multiple of 1 / 65536.
 class SampleDropoutImpl : public torch::nn::Module {
  public:
-  // What is dropped together of an input [N, C, ...].
+  // The unit of dropout in an input [N, C, ...].
   enum class Unit { kValue, kChannel };
 
   // Throws std::invalid_argument unless 0 <= share < 1.

@@ -45,8 +45,8 @@ class CartPole {
 
 // A ball falls from the top of a frame of kFrameSide x kFrameSide pixels and
 // bounces off its sides. A paddle at the bottom should catch it: 1 point, else
-// -1. Then a new game begins. It replaces Atari's games, whose licences do not
-// allow their use here, and shows frames in the same way.
+// -1. Then a new game begins. It shows frames as Atari's games do, whose
+// emulator and licensed games are not available here.
 class BallGame {
  public:
   explicit BallGame(uint64_t seed);

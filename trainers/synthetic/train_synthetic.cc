@@ -1,8 +1,10 @@
 // Trains any of the synthetic models on one random batch, data-parallel, to
 // measure speed:
+//
 //   mpirun -np 2 train_synthetic --model resnet50
 //   mpirun -np 2 train_synthetic --model mlp --repeat 100 --report DIR
 //   train_synthetic --model resnet18 --instances 4
+//
 // The data-parallel parts are marked (1) to (3). train_synthetic --help lists
 // models and flags.
 #include <hvdlite/hvdlite.h>

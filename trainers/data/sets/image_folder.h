@@ -53,7 +53,6 @@ struct ImageFolder {
 // cannot be read, has no domains, a domain has no classes, or a class has no
 // images; and if `split` names an unknown domain, one twice, or leaves none of
 // a kind.
-// `split` names an unknown domain, one twice, or leaves none of a kind.
 ImageFolder ListImageFolder(
     const std::filesystem::path& directory, const DomainSplit& split,
     support::ProgressStyle style = support::ProgressStyle::kNone);

@@ -275,7 +275,7 @@ constexpr std::array<std::string_view, kSegmentKinds> kFavoured = {
     "GNPSDH",   // coil
 };
 constexpr std::array<int, kSegmentKinds> kShortestSegment = {6, 4, 4};
-constexpr uint64_t kSegmentLengths = 6;  // above the minimum length
+constexpr uint64_t kSegmentLengths = 6;  // from the minimum on
 constexpr double kFavouredShare = 0.8;
 constexpr int64_t kKnownResidues = kResidueKinds - 1;  // all but X
 
