@@ -48,8 +48,8 @@ int RunProgram(const std::string& name,
   if (!command_line.flags) return EndEarly(command_line.end);
   const Flags& flags = *command_line.flags;
   return RunProgram(name, flags.run.compute,
-                    "no checkpoint was written by this signal; --resume auto "
-                    "continues from an existing checkpoint",
+                    "no checkpoint is written now; --resume auto continues "
+                    "from an existing checkpoint",
                     [&] { train(flags); });
 }
 
