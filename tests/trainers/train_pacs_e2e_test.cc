@@ -160,7 +160,7 @@ TEST_F(UnreadableImagesTest, TemporaryErrorIsNotWrongInput) {
     EXPECT_EQ(run.exit_code, 1) << run.output;
     EXPECT_EQ(CountOccurrences(run.output, image), 1) << run.output;
     EXPECT_THAT(run.output, AllOf(HasSubstr(": Input/output error"),
-                                  Not(HasSubstr("; --check-data"))));
+                                  Not(HasSubstr("; use --check-data"))));
   };
   MakeFail(for_testing_);
   expect_error(RunCommand(Alone(OnOwnData("--skip-unreadable --max-steps 1"))),
