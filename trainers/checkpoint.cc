@@ -28,20 +28,19 @@ int64_t ReadFirstRelease(torch::serialize::InputArchive& archive,
   archive.read("model_name", saved_name);
   if (saved_name.toStringRef() != model_name) {
     throw std::runtime_error("it holds " + saved_name.toStringRef() +
-                             ", but this training is of " + model_name);
+                             ", but this training has " + model_name);
   }
   const int64_t epoch = ReadInteger(archive, "epoch");
   const int64_t step = ReadInteger(archive, "step");
   const int64_t steps_per_epoch = ReadInteger(archive, "steps_per_epoch");
-  // What an epoch had beyond whole steps was left out.
+  // Samples beyond the last whole step of an epoch were not used.
   const int64_t own_steps = sampler.dataset_size() / samples_per_step;
   if (step > 0 && steps_per_epoch != own_steps) {
     throw std::runtime_error(
         "it was made at step " + std::to_string(step) + " of an epoch of " +
-        std::to_string(steps_per_epoch) +
-        " steps, but this training's would have had " +
+        std::to_string(steps_per_epoch) + " steps, but an epoch has " +
         std::to_string(own_steps) +
-        "; use the number of ranks, size of a batch and data it was made with");
+        " steps here; use the same number of ranks, batch size and data");
   }
   read_state(archive, "model", model);
   read_state(archive, "optimizer", optimizer, /*with_options=*/false);

@@ -1,5 +1,5 @@
-// The steps that a run of a training takes, and the checkpoints of the first
-// release.
+// The range of steps that a run takes, and checkpoints in the format of the
+// first release.
 #pragma once
 
 #include <hvdlite/sampler.h>
@@ -23,22 +23,23 @@ class InputArchive;
 namespace hvdlite::trainers {
 
 // Reads a checkpoint of the first release, which counted an epoch in steps,
-// into `model`, `optimizer` (whose options stay as they are) and `sampler`,
-// whose ranks take `samples_per_step`. The parameters stay the same tensors but
-// take the saved memory layout. Returns the steps done. Throws
-// std::runtime_error if it holds another model, or was made within an epoch
-// with other steps; LibTorch's errors if anything else.
+// into `model`, `optimizer` and `sampler`. The options of `optimizer` stay as
+// they are. The ranks of `sampler` take `samples_per_step` together. The
+// parameters stay the same tensors but take the saved memory layout. Returns
+// the number of steps done. Throws std::runtime_error if the file holds another
+// model, or was made within an epoch of another length; throws LibTorch's
+// errors if the file is no checkpoint.
 int64_t ReadFirstRelease(torch::serialize::InputArchive& archive,
                          const std::string& model_name,
                          int64_t samples_per_step, torch::nn::Module& model,
                          torch::optim::Optimizer& optimizer,
                          DistributedSampler& sampler);
 
-// Steps are counted from 0 over all epochs and all starts of a training. The
-// run takes those from `first` on that are below `last`; there are none if
-// `first` is not. Its epochs have `per_epoch` steps; as those before it may
-// have been of other worlds, with other steps, the step s of the training is s
-// + `shift` in this counting.
+// The steps of a run, counted from 0 over all epochs and all starts of a
+// training: `first` to `last` - 1, or none if `first` >= `last`. An epoch of
+// this run has `per_epoch` steps. Earlier starts may have used other numbers of
+// ranks and so had epochs of other lengths; `shift` corrects the step number
+// for that.
 struct StepRange {
   int64_t first = 0;
   int64_t last = 0;
@@ -48,21 +49,22 @@ struct StepRange {
   int64_t EpochOf(int64_t step) const { return (step + shift) / per_epoch; }
   int64_t InEpoch(int64_t step) const { return (step + shift) % per_epoch; }
 
-  // The first step after `step` that is of another epoch or not of this run.
+  // The end of the epoch of `step`, or of the run if that is earlier.
   int64_t EndOfEpoch(int64_t step) const {
     return std::min((EpochOf(step) + 1) * per_epoch - shift, last);
   }
 
-  // Whether it is time for what happens after every so many epochs, 0: never,
-  // and at the end of the run. `done` steps make whole epochs or the run.
+  // True if an action of every `every_epochs` epochs (0: never) is due. It is
+  // also due at the end of the run. `done` is the step at the end of an epoch
+  // or of the run.
   bool IsDue(int64_t every_epochs, int64_t done) const {
     return every_epochs > 0 &&
            (done == last || EpochOf(done) % every_epochs == 0);
   }
 };
 
-// Those that `run` asks for after `done` steps, of which `sampler` tells what
-// they have left, where ranks take `samples_per_step` at most.
+// The steps that `run` asks for when `done` steps are done. `sampler` knows the
+// rest of the epoch; the ranks take `samples_per_step` at most.
 inline StepRange StepsToTake(const RunFlags& run, int64_t done,
                              const DistributedSampler& sampler,
                              int64_t samples_per_step) {

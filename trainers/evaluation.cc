@@ -22,16 +22,15 @@
 namespace hvdlite::trainers {
 namespace {
 
-// Once in a process: images are met again in each epoch and evaluation.
+// Logs each text once per process, since images are read again in each epoch.
 void Warn(const std::string& text) {
   static std::set<std::string> told;
   if (!told.insert(text).second) return;
   base::Logger(base::Severity::kWarning, rank()).Warning(text);
 }
 
-// Throws on all ranks, as OnAllRanks does, if one of them has an `error`, which
-// reading `dataset` has thrown. `what` completes "cannot read the ...".
-// Collective.
+// Throws on all ranks, as OnAllRanks does, if any rank has an `error` from
+// reading `dataset`. `what` completes "cannot read the ...". Collective.
 void ThrowOnAllRanks(const Dataset& dataset, const std::string& what,
                      const std::exception_ptr& error) {
   OnAllRanks("read the " + what, [&] {
@@ -41,15 +40,14 @@ void ThrowOnAllRanks(const Dataset& dataset, const std::string& what,
     } catch (const support::InputError& own) {
       throw support::InputError(
           own.what() +
-          std::string("; --check-data lists all that cannot be read") +
-          (dataset.skips_unreadable()
-               ? ""
-               : ", --skip-unreadable does without them"));
+          std::string("; use --check-data to list all unreadable images") +
+          (dataset.skips_unreadable() ? ""
+                                      : ", or --skip-unreadable to skip them"));
     }
   });
 }
 
-// Sums over the images of a rank.
+// Sums over the images that this rank evaluates.
 struct Sums {
   double loss = 0;
   int64_t correct = 0;
@@ -67,7 +65,7 @@ struct Sums {
   }
 };
 
-// Why images of this rank's share cannot be read, by their indices.
+// The images of this rank's share that cannot be read: index and reason.
 std::map<int64_t, std::string> FindUnreadable(Dataset& dataset,
                                               const std::string& item,
                                               support::ProgressStyle style,
@@ -94,7 +92,8 @@ std::map<int64_t, std::string> FindUnreadable(Dataset& dataset,
   return reasons;
 }
 
-// Those of all ranks for images from `first` on, before `last`. Collective.
+// Collects the reasons of all ranks for images with `first` <= index < `last`.
+// Collective.
 std::map<int64_t, std::string> OfAllRanks(
     const std::map<int64_t, std::string>& own, int64_t first, int64_t last) {
   std::string text;
@@ -149,7 +148,7 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
       break;
     }
     for (const std::string& reason : batch.unreadable) {
-      Warn("left out of the evaluation: " + reason);
+      Warn("image skipped in the evaluation: " + reason);
     }
     own.unreadable += static_cast<int64_t>(batch.unreadable.size());
     if (batch.labels.numel() > 0) {
@@ -158,7 +157,7 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
     line.Show(i + 1, count);
   }
   if (dataset.reads_files()) ThrowOnAllRanks(dataset, "test data", error);
-  // Shares may be uneven, so sums are added up, never means.
+  // The shares may be uneven, so this adds sums, not means.
   const torch::Tensor sums =
       allreduce(torch::tensor({own.loss, static_cast<double>(own.correct),
                                static_cast<double>(own.images),
@@ -178,7 +177,7 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
 
 void CheckImages(Dataset& train, Dataset& test, const std::string& directory,
                  support::ProgressStyle style, int workers) {
-  // However many there are, no rank gets the reasons of all at once.
+  // Gathers the reasons in parts, so that no rank needs memory for all of them.
   constexpr int64_t kImagesATime = 10000;
   size_t unreadable = 0;
   for (const auto& [dataset, item] :
@@ -219,7 +218,7 @@ Batch TrainingReader::Read(const std::function<Batch()>& read) {
   }
   replaced_ += static_cast<int64_t>(batch.unreadable.size());
   for (const std::string& reason : batch.unreadable) {
-    Warn("trains on another image instead: " + reason);
+    Warn("image replaced by another one: " + reason);
   }
   if (dataset_.reads_files() && each_step_) {
     question_ = allreduce_async(

@@ -1,5 +1,5 @@
-// How well a model does on a set of images, and images that cannot be read:
-// looked for before a training, or met in one.
+// Evaluates a model on a set of images, and handles images that cannot be read,
+// before and during a training.
 #pragma once
 
 #include <hvdlite/work.h>
@@ -18,62 +18,62 @@
 
 namespace hvdlite::trainers {
 
-// What is done to images for training and, unless `test` is null, for
-// evaluation: for a report.
+// Describes for a report how images are transformed for training and, unless
+// `test` is null, for evaluation.
 support::Properties RecipesOf(const Dataset& train, const Dataset* test);
 
-// From images (as a Batch has them) to logits, in evaluation mode.
+// Computes logits from images (in the layout of Batch) in evaluation mode.
 using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 
-// Evaluates the whole of `dataset`, every rank a share of it, each image once;
-// the result is the same on all ranks. The ranks' models must be equal.
-// `workers` threads load images; `style` is for this rank's progress. Throws
-// as OnAllRanks does if one of them cannot read an image, SharedError if the
-// loss is not finite. Collective.
+// Evaluates all of `dataset`. Each rank evaluates a share, each image counts
+// once, and the result is the same on all ranks. The ranks' models must be
+// equal. `workers` threads load images; `style` is the style of this rank's
+// progress line. Throws as OnAllRanks does if some rank cannot read an image,
+// and SharedError if the loss is not finite. Collective.
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     int64_t batch_size, support::ProgressStyle style,
                     int workers = 0);
 
-// Reads all images, every rank a share of them with `workers` threads. Rank 0
-// prints why those that are missing or damaged cannot be read, in their order.
-// Throws InputError on all ranks, with their number, if there are any, and as
-// OnAllRanks does where another try may read one. `directory` is where they
-// are; `style` is for this rank's progress. Collective.
+// Reads all images of `directory`, each rank a share of them with `workers`
+// threads. Rank 0 prints, in the order of the images, why missing or damaged
+// images cannot be read. If there are any, throws InputError with their number
+// on all ranks. Throws as OnAllRanks does on an error that may be temporary.
+// `style` is the style of this rank's progress line. Collective.
 void CheckImages(Dataset& train, Dataset& test, const std::string& directory,
                  support::ProgressStyle style, int workers = 0);
 
-// The batches of a training, where one rank may meet an image that it cannot
-// read: all ranks then end with its error, none waits for one that has ended.
+// Reads the batches of a training. If one rank cannot read an image, all ranks
+// throw its error, so that no rank waits for a rank that has ended.
 class TrainingReader {
  public:
-  // `each_step`: ranks tell one another in each step. Else at the end of an
-  // epoch only: they do not wait for each other before.
-  // `dataset` outlives it.
+  // With `each_step`, ranks exchange errors after each step; otherwise only at
+  // the end of an epoch, so that they do not wait for each other earlier.
+  // `dataset` must outlive this.
   TrainingReader(const Dataset& dataset, bool each_step)
       : dataset_(dataset), each_step_(each_step) {}
 
-  // What `read` returns. If it throws: a batch without an image, now and from
-  // then on.
+  // Returns what `read` returns. After `read` has thrown once, returns batches
+  // without images.
   Batch Read(const std::function<Batch()>& read);
 
-  // Whether Read() has failed on this rank: what is trained from then on is
-  // not worth keeping.
+  // True if Read() has failed on this rank. Later results of the training are
+  // then not worth saving.
   bool failed() const { return error_ != nullptr; }
 
-  // Once after each Read() that begins a step, and at the end of each epoch.
-  // Both throw as OnAllRanks does if one of them could not read. Collective
-  // where ranks tell one another.
+  // Call AfterStep() after each step, and AfterEpoch() at the end of each
+  // epoch. Both throw as OnAllRanks does if some rank could not read.
+  // Collective where ranks exchange errors.
   void AfterStep();
   void AfterEpoch();
 
-  // How many images of this rank others stood for.
+  // The number of images of this rank that were replaced by others.
   int64_t replaced() const { return replaced_; }
 
  private:
   const Dataset& dataset_;
   const bool each_step_;
   std::exception_ptr error_;
-  std::optional<Work> question_;  // whether any rank has one
+  std::optional<Work> question_;  // whether any rank has an error
   int64_t replaced_ = 0;
 };
 

@@ -12,15 +12,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// LibTorch calls plain functions, so that what they count has to be here.
+// LibTorch calls plain functions, which need global counters.
 std::mutex counted_mutex;
 std::map<std::string, OperatorTime> counted;  // under counted_mutex
 
-// An operator that runs.
+// An operator that is running.
 struct Running final : at::ObserverContext {
   Running* caller = nullptr;
   Clock::time_point start = Clock::now();
-  double inside_seconds = 0;  // in operators that it has called
+  double inside_seconds = 0;  // in operators that it called
 };
 thread_local Running* innermost = nullptr;
 

@@ -1,4 +1,4 @@
-// Which of LibTorch's operators take the time.
+// Measures the time of LibTorch's operators.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -12,12 +12,13 @@ namespace hvdlite::trainers {
 struct OperatorTime {
   std::string name;  // "aten::addmm"
   int64_t calls = 0;
-  double seconds = 0;       // with the operators that it calls
-  double self_seconds = 0;  // without
+  double seconds = 0;       // including the operators that it calls
+  double self_seconds = 0;  // excluding them
 };
 
-// Counts the operators that any thread of this process runs while it lives,
-// forward and backward, by LibTorch's own hooks for profilers. One at a time.
+// Counts the operators that any thread of this process runs during its
+// lifetime, forward and backward, with LibTorch's own profiler hooks. Only one
+// may exist at a time.
 class OperatorProfile {
  public:
   OperatorProfile();
@@ -25,14 +26,14 @@ class OperatorProfile {
   OperatorProfile(const OperatorProfile&) = delete;
   OperatorProfile& operator=(const OperatorProfile&) = delete;
 
-  // So far, those that took most by themselves first.
+  // The operators so far, by self time in descending order.
   std::vector<OperatorTime> Hottest(size_t count) const;
 
  private:
   const at::CallbackHandle callback_;
 };
 
-// A table of them, as text with a line each.
+// Formats them as a table, one line each.
 std::string FormatOperators(const std::vector<OperatorTime>& operators);
 
 }  // namespace hvdlite::trainers

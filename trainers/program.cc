@@ -25,7 +25,7 @@ namespace {
 
 enum Outcome : int64_t { kSuccess = 0, kError = 1, kInputError = 2 };
 
-// Every rank's `value`, by rank.
+// Returns the `value` of every rank, by rank.
 std::vector<int64_t> Gather(int64_t value) {
   torch::Tensor values = torch::zeros({size()}, torch::kInt64);
   values[rank()] = value;
@@ -49,7 +49,7 @@ std::string NameFailedRanks(const std::vector<int64_t>& outcomes) {
   return (failed == 1 ? "rank " : "ranks ") + ranks;
 }
 
-// After an error that all ranks threw.
+// Ends the program after an error that all ranks threw.
 int EndTogether(const std::string& name, const std::exception& error,
                 int exit_code) {
   if (rank() == 0) std::cerr << name << ": " << error.what() << "\n";
@@ -57,8 +57,9 @@ int EndTogether(const std::string& name, const std::exception& error,
   return exit_code;
 }
 
-// The timeline is started later, or never: init() would replace the trace of an
-// earlier run, though this one may be refused yet.
+// Calls init() without the timeline, which is started later or never. init()
+// would replace the trace of an earlier run although this run may still be
+// rejected.
 void InitWithoutTimeline() {
   Config config = Config::from_env();
   config.timeline.clear();
@@ -66,8 +67,8 @@ void InitWithoutTimeline() {
   init(config);
 }
 
-// A configuration that cannot be used is a support::InputError: it could not
-// after a restart, either.
+// Throws support::InputError for an invalid configuration, since a restart
+// would not help.
 void Init() {
   try {
     InitWithoutTimeline();
@@ -76,7 +77,7 @@ void Init() {
   }
 }
 
-// As init() would have: ranks start the timeline together, or none does.
+// Ranks must start the timeline together, as init() would require.
 void RequireOneTimeline() {
   const std::vector<std::string> paths =
       allgather_object(Config::from_env().timeline);
@@ -85,7 +86,7 @@ void RequireOneTimeline() {
     throw support::InputError("HVDLITE_TIMELINE is '" + paths[0] +
                               "' on rank 0 and '" + paths[other] +
                               "' on rank " + std::to_string(other) +
-                              "; give it to all ranks");
+                              "; set it on all ranks");
   }
 }
 
@@ -127,7 +128,7 @@ void StartTimeline() {
   for (int world = 0; world < elastic::replaced_worlds(); ++world) {
     path = timeline::PathOfNextWorld(path);
   }
-  // Rank 0 has looked before the work.
+  // Rank 0 has checked its outputs before the training.
   OnAllRanks("record the timeline", [&] {
     if (rank() != 0) support::RequireOutputs({TraceOutput()}, false);
   });
@@ -142,7 +143,8 @@ void StartTimeline() {
 
 void SetUpComputing(const ComputeFlags& compute) {
   if (compute.threads > 0) at::set_num_threads(compute.threads);
-  // Once in a process; where a world was lost it is set up again.
+  // LibTorch allows this call once per process, but a new world in the process
+  // repeats SetUpComputing().
   if (compute.inter_op_threads > 0 &&
       static_cast<int>(at::get_num_interop_threads()) !=
           compute.inter_op_threads) {
@@ -196,7 +198,7 @@ void RequireEqualOnAllRanks(const std::string& what,
       allreduce(own, AllreduceOptions().op(ReduceOp::Min).name("smallest"));
   if (largest.equal(smallest)) return;
   throw support::InputError("the ranks have different " + what +
-                            "; give all of them the same files");
+                            "; give all ranks the same files");
 }
 
 std::string MessageOf(const std::exception& error) {
@@ -214,7 +216,7 @@ int RunProgram(const std::string& name, const ComputeFlags& compute,
     SetUpComputing(compute);
     return InitAndTrain(name, train);
   } catch (const std::exception& error) {
-    // The other ranks learn of it when this process ends.
+    // The other ranks notice when this process ends.
     std::string message = name + ": ";
     if (is_initialized()) message += "rank " + std::to_string(rank()) + ": ";
     message += MessageOf(error) + "\n";
@@ -226,7 +228,8 @@ int RunProgram(const std::string& name, const ComputeFlags& compute,
 }
 
 int EndEarly(const support::EarlyEnd& end) {
-  // It is the same on all ranks. Without a working world, every process prints.
+  // The signal is the same on all ranks. Without a working world, every process
+  // prints.
   bool prints = true;
   try {
     InitWithoutTimeline();

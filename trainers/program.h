@@ -1,5 +1,5 @@
-// What every trainer does around its training, and about failures that only
-// some ranks see.
+// The steps around the training that all trainers share, and the handling of
+// failures that only some ranks see.
 #pragma once
 
 #include <hvdlite/elastic.h>
@@ -15,31 +15,32 @@
 
 namespace hvdlite::trainers {
 
-// A training that was asked to end before its last step, and can be resumed.
+// Exit code of a training that was stopped before its last step and can be
+// resumed.
 inline constexpr int kStoppedEarlyExitCode = elastic::kStoppedExitCode;
-// The same for the signal that asked: of Ctrl-C it is what a shell says of it.
+// Exit code of a training that this signal stopped. For Ctrl-C it is what
+// shells use.
 inline int StoppedEarlyBy(int signal) {
   return elastic::stopped_exit_code(signal);
 }
-// A training that is over, and saved, but for its report (EX_IOERR of
-// sysexits.h).
+// Exit code of a training that is complete and saved, but could not write its
+// report (EX_IOERR of sysexits.h).
 inline constexpr int kReportLostExitCode = 74;
 
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
-// Each rank computes as `compute` says. The timeline starts when `train` calls
-// StartTimeline().
-// Rank 0 tells of a SharedError or InputError, which all ranks throw together;
-// any other exception may be one rank's alone, which tells and ends without
-// waiting. `interrupted` is what support::TellIfInterrupted says of a signal
-// that ends the process.
+// Each rank computes with the settings of `compute`. The timeline starts when
+// `train` calls StartTimeline(). Rank 0 prints a SharedError or InputError,
+// which all ranks throw together. Any other exception may concern one rank
+// only; that rank prints it and ends without waiting. `interrupted` is the text
+// for support::TellIfInterrupted when a signal ends the process.
 int RunProgram(const std::string& name, const ComputeFlags& compute,
                const std::string& interrupted,
                const std::function<void()>& train);
 
-// Prints `end` once, however many ranks there are; returns its exit code.
+// Prints the message of `end` once for all ranks, and returns its exit code.
 int EndEarly(const support::EarlyEnd& end);
 
-// The body of main() of a program with --checkpoint and --resume.
+// The body of main() for a program with --checkpoint and --resume.
 template <typename Flags>
 int RunProgram(const std::string& name,
                const support::CommandLine<Flags>& command_line,
@@ -47,39 +48,40 @@ int RunProgram(const std::string& name,
   if (!command_line.flags) return EndEarly(command_line.end);
   const Flags& flags = *command_line.flags;
   return RunProgram(name, flags.run.compute,
-                    "nothing is saved now; --resume auto goes on from a "
-                    "checkpoint that is there",
+                    "no checkpoint is written now; --resume auto continues "
+                    "from an existing checkpoint",
                     [&] { train(flags); });
 }
 
-// The trace that HVDLITE_TIMELINE names, among the outputs to check before the
-// work. Throws InputError if no trace can be of its kind.
+// The trace file of HVDLITE_TIMELINE, as one of the outputs to check before the
+// training. Throws InputError if a file of that kind cannot hold a trace.
 support::Output TraceOutput();
 
-// Starts the timeline that HVDLITE_TIMELINE names, if it does: to be called
-// once nothing can refuse the run any more, since the trace of an earlier one
-// is replaced. Throws InputError or SharedError on all ranks if it cannot be.
-// Collective.
+// Starts the timeline if HVDLITE_TIMELINE is set. Call it when nothing can
+// reject the run any more, since it replaces the trace of an earlier run.
+// Throws InputError or SharedError on all ranks on failure. Collective.
 void StartTimeline();
 
-// Sets how this process computes, before it does; RunProgram() calls it. May be
-// repeated with the same flags.
+// Sets threads and kernels of this process; call it before any computation.
+// RunProgram() calls it. Repeated calls with the same flags are allowed.
 void SetUpComputing(const ComputeFlags& compute);
 
-// Where forward passes compute in bfloat16 (`enabled`), warns on rank 0 if its
-// processor emulates that.
+// If `enabled` (forward passes compute in bfloat16), warns on rank 0 when its
+// processor emulates bfloat16.
 void WarnOfSlowBfloat16(bool enabled);
 
 // Runs `action`, which must not communicate, and returns when it has succeeded
-// on all ranks. If it threw anywhere, throws on every rank, with the message of
-// the first rank that failed and the ranks that did; an InputError if that rank
-// threw one, otherwise a SharedError. So a file that one rank cannot
-// read ends all of them instead of leaving the others waiting. `what` completes
-// "cannot ..."; empty: an InputError says it itself. Collective.
+// on all ranks. If it threw on any rank, throws on every rank, with the message
+// of the first failed rank and the list of failed ranks. The exception is an
+// InputError if that rank threw one, otherwise a SharedError. So a file that
+// one rank cannot read ends all ranks, and none waits for the failed one.
+// `what` completes "cannot ..."; if it is empty, an InputError keeps its
+// message. Collective.
 void OnAllRanks(const std::string& what, const std::function<void()>& action);
 
-// Throws InputError on all ranks, which says that `what` differs between them,
-// unless every rank passes the same numbers, as many of them. Collective.
+// Throws InputError on all ranks, saying that `what` differs between them,
+// unless all ranks pass the same vector of numbers. All must pass the same
+// length. Collective.
 void RequireEqualOnAllRanks(const std::string& what,
                             const std::vector<int64_t>& numbers);
 

@@ -18,7 +18,7 @@ namespace {
 
 using support::Properties;
 
-// Flags as they are written, and "none" for what has no value.
+// The value of a flag as on the command line; "none" if it is empty.
 std::string ValueText(const nlohmann::ordered_json& value) {
   if (value.is_string()) {
     const auto text = value.get<std::string>();
@@ -67,12 +67,10 @@ Properties ResultsOf(const Report& report) {
   if (report.replaced) {
     results.emplace_back(
         "unreadable",
-        absl::StrFormat(
-            "%d times another of the training %s was taken, %d of the test %s "
-            "left out",
-            *report.replaced, report.items,
-            report.evaluation ? report.evaluation->unreadable : 0,
-            report.items));
+        absl::StrFormat("%d training %s replaced by others, %d test %s skipped",
+                        *report.replaced, report.items,
+                        report.evaluation ? report.evaluation->unreadable : 0,
+                        report.items));
   }
   if (report.evaluation) {
     results.emplace_back("test loss",

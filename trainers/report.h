@@ -1,4 +1,4 @@
-// The summary that --report writes, and what it is made of.
+// The summary that --report writes, and its parts.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,10 @@
 
 namespace hvdlite::trainers {
 
-// Speed and loss of training, interval by interval.
-//
-// Measures this rank alone. The clock runs from Start() to Finish(), less what
-// is left out, so that evaluations and checkpoints do not count. Intervals
-// without a step are left out.
+// Measures speed and loss of training, interval by interval, on this rank only.
+// The clock runs from Start() to Finish(). Time that is excluded, such as
+// evaluations and checkpoints, does not count. Intervals without a step are
+// omitted.
 class IntervalMeter {
  public:
   explicit IntervalMeter(std::function<double()> clock = support::WallSeconds)
@@ -25,23 +24,23 @@ class IntervalMeter {
 
   void Start();
   void AddStep(int64_t items, double loss);
-  // So much of the interval was something else: a checkpoint.
+  // Excludes so many seconds of the interval, such as a checkpoint.
   void LeaveOut(double seconds) { left_out_seconds_ += seconds; }
   // Ends the interval; Start() begins the next one.
   void Finish();
 
-  // Of the finished intervals.
+  // Results of the finished intervals.
   const std::vector<double>& items_per_second() const { return speeds_; }
   const std::vector<double>& losses() const { return losses_; }  // means
   double seconds() const { return seconds_; }
-  // From Start() to Finish(), with what is left out: by the clock, and of CPUs.
+  // Wall-clock and CPU time from Start() to Finish(), including excluded time.
   double wall_seconds() const { return wall_seconds_; }
   const support::CpuSeconds& cpu_seconds() const { return cpu_seconds_; }
 
-  // Of the current interval.
+  // The current interval.
   int64_t interval_steps() const { return interval_steps_; }
 
-  // Replaces the last interval's loss, by its mean over the ranks.
+  // Replaces the last interval's loss by its mean over the ranks.
   void SetLastLoss(double loss) { losses_.back() = loss; }
 
  private:
@@ -59,49 +58,49 @@ class IntervalMeter {
   support::CpuSeconds cpu_seconds_;
 };
 
-// How well a model does on items that it was not trained on.
+// The quality of a model on items that it was not trained on.
 struct Evaluation {
   double loss = 0;         // mean cross entropy
-  double accuracy = 0;     // share of items whose class is the most likely one
-  int64_t items = 0;       // how many were classified
-  int64_t unreadable = 0;  // left out
+  double accuracy = 0;     // share of correctly classified items
+  int64_t items = 0;       // classified items
+  int64_t unreadable = 0;  // skipped items
 };
 
 struct Report {
   std::string program;
   std::string settings;           // the flags, as JSON
-  std::string items = "images";   // what speeds and evaluations count
-  support::Properties data = {};  // what is done to them
+  std::string items = "images";   // the unit of speeds and evaluations
+  support::Properties data = {};  // how the data is transformed
   int world_size = 1;
-  int threads_per_rank = 1;  // that compute
-  int64_t first_step = 0;    // done before --resume
-  int64_t steps = 0;         // of this run, without those before --resume
-  double seconds = 0;        // of training, without evaluation and checkpoints
-  // Of all ranks together, for each interval.
+  int threads_per_rank = 1;  // computing threads
+  int64_t first_step = 0;    // steps done before --resume
+  int64_t steps = 0;         // steps of this run, without first_step
+  double seconds = 0;        // training time without evaluation and checkpoints
+  // Sum over all ranks, for each interval.
   std::vector<double> items_per_second;
-  // Mean training loss of each interval over all ranks (rank 0's with
-  // --no-sync and --barrier-only).
+  // Mean training loss over all ranks, for each interval. With --no-sync and
+  // --barrier-only: rank 0's.
   std::vector<double> losses;
-  // How often an item that could not be read had another in its place, where
-  // that is no error.
+  // How many unreadable items were replaced by others; empty where an
+  // unreadable item is an error.
   std::optional<int64_t> replaced = {};
   std::optional<Evaluation> evaluation;    // the last one
   std::vector<double> accuracies;          // of all evaluations
-  std::vector<double> test_losses = {};    // the same
+  std::vector<double> test_losses = {};    // of all evaluations
   std::vector<int64_t> parameter_digests;  // by rank
-  // Where it ran: rank 0's machine, versions, what other programs took.
+  // The machine of rank 0, versions, and the CPU use of other programs.
   support::Properties machine = {};
 };
 
-// Writes `report` as JSON. Throws InputError naming the file if it cannot.
+// Writes `report` as JSON. Throws an InputError that names the file on failure.
 void WriteReport(const std::string& file, const Report& report);
 
-// Writes results, curves (losses, accuracy, speed), settings and machine as a
-// page for browsers that needs no other file. Throws InputError naming the file
-// if it cannot.
+// Writes results, curves (losses, accuracy, speed), settings and machine as one
+// self-contained HTML page. Throws an InputError that names the file on
+// failure.
 void WriteHtmlReport(const std::string& file, const Report& report);
 
-// A digest as people compare it: 16 hexadecimal digits.
+// Formats a digest as 16 hexadecimal digits.
 std::string FormatDigest(int64_t digest);
 
 }  // namespace hvdlite::trainers

@@ -19,46 +19,45 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
 namespace {
 
 constexpr char kResNet50Help[] =
-    "Trains a ResNet on CIFAR-10, folders of images or synthetic images,\n"
+    "Trains a ResNet on CIFAR-10, directories of images or synthetic images,\n"
     "data-parallel:\n"
     "\n"
     "  mpirun -np 2 train_resnet50 --data-dir DIR --epochs 10\n"
     "  mpirun -np 2 train_resnet50 --synthetic --max-steps 20\n"
     "\n"
-    "Every rank processes --batch-size-per-rank images a step; gradients are\n"
-    "averaged over all ranks. Set HVDLITE_TIMELINE=trace.json to see where the "
-    "time\n"
-    "goes (timeline_viewer trace.json).\n";
+    "Every rank processes --batch-size-per-rank images per step; gradients\n"
+    "are averaged over all ranks. Set HVDLITE_TIMELINE=trace.json to see\n"
+    "where the time goes (timeline_viewer trace.json).\n";
 
 void AddModelFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--arch", flags.arch,
-                 "Network. resnet8 is a tiny one, for 32x32 images and quick "
+                 "Network. resnet8 is a tiny one for 32x32 images and quick "
                  "tests; resnet50_v1 has its strides in the first 1x1 "
-                 "convolutions, as tf_cnn_benchmarks' resnet50")
+                 "convolutions, as the resnet50 of tf_cnn_benchmarks")
       ->check(CLI::IsMember({"resnet8", "resnet18", "resnet34", "resnet50",
                              "resnet50_v1", "resnet101", "resnet152"}))
       ->group("Model");
   app.add_option("--stem", flags.stem,
-                 "How the network begins. imagenet: a 7x7 convolution of "
-                 "stride 2 and max-pooling, 16 times fewer pixels for what "
-                 "follows; cifar: a 3x3 convolution; auto: cifar for images "
-                 "below 64 pixels a side")
+                 "First layers of the network. imagenet: a 7x7 convolution "
+                 "with stride 2 and max-pooling, which leave 1/16 of the "
+                 "pixels; cifar: a 3x3 convolution; auto: cifar for images "
+                 "below 64 pixels a side, else imagenet")
       ->check(CLI::IsMember({"auto", "imagenet", "cifar"}))
       ->group("Model");
   app.add_flag("--zero-init-residual", flags.zero_init_residual,
-               "Start every residual branch at zero")
+               "Initialise every residual branch with zero output")
       ->group("Model");
   app.add_option("--memory-format", flags.memory_format,
-                 "Layout of weights and images. onednn: activations in the "
-                 "blocks that oneDNN prefers, weights in nchw")
+                 "Memory layout of weights and images. onednn: activations in "
+                 "the blocked layout that oneDNN prefers, weights in nchw")
       ->check(CLI::IsMember({"nchw", "nhwc", "onednn"}))
       ->group("Model");
   app.add_flag(
          "--bf16", flags.bf16,
-         "Compute forward passes in bfloat16 where that is safe "
-         "(autocast); weights and gradients stay float32. On a processor "
-         "without instructions for it (avx512_bf16 or amx_bf16; Arm: bf16 "
-         "or svebf16) it is far slower, and warns")
+         "Compute forward passes in bfloat16 where that is safe (autocast); "
+         "weights and gradients stay float32. Far slower, with a warning, on "
+         "a processor without instructions for it (avx512_bf16 or amx_bf16; "
+         "Arm: bf16 or svebf16)")
       ->group("Model");
 }
 
@@ -67,26 +66,27 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
       app.add_option(
              "--data-dir", flags.data_dir,
              "Directory with CIFAR-10's binary files (data_batch_*.bin, "
-             "test_batch.bin) or with its folder cifar-10-batches-bin, or "
-             "with folders DOMAIN/CLASS of JPEG and PNG files, as PACS has "
-             "them; generate_cifar10 and generate_pacs make small ones")
+             "test_batch.bin) or its subdirectory cifar-10-batches-bin, or "
+             "with directories DOMAIN/CLASS of JPEG and PNG files, as in "
+             "PACS. generate_cifar10 and generate_pacs make small data sets")
           ->group("Data");
   CLI::Option* synthetic =
       app.add_flag("--synthetic", flags.synthetic,
-                   "Train on one fixed random batch: for measuring speed")
+                   "Train on one fixed random batch, to measure speed")
           ->excludes(data_dir)
           ->group("Data");
   app.add_option("--synthetic-images", flags.synthetic_images,
-                 "Images of an epoch with --synthetic")
+                 "Images per epoch with --synthetic")
       ->check(support::Positive())
       ->needs(synthetic)
       ->group("Data");
   app.add_option("--image-size", flags.image_size,
-                 "Side of the images that the network sees, of folders or "
-                 "synthetic, in pixels; 0: 224, but CIFAR-10's 32")
+                 "Side of the square input images in pixels; 0: 224, or 32 "
+                 "for CIFAR-10")
       ->check(CLI::Range(8, 4096) | CLI::IsMember({0}))
       ->group("Data");
-  app.add_option("--classes", flags.classes, "Classes, with --synthetic")
+  app.add_option("--classes", flags.classes,
+                 "Number of classes with --synthetic")
       ->check(support::Positive())
       ->needs(synthetic)
       ->group("Data");
@@ -94,34 +94,35 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
 
 void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--augmentation", flags.augmentation,
-                 "How images are changed for training, and shown for "
-                 "evaluation. imagenet: a crop of 0.08 to 1 of the area, "
-                 "flipped in half of the cases; the middle, of the shorter "
-                 "side resized to 256 for --image-size 224; "
-                 "domain-generalisation: a crop of 0.8 to 1 with changes of "
-                 "colour; the whole image, whatever its proportions; auto: "
-                 "imagenet. CIFAR-10 has a recipe of its own")
+                 "How images are transformed. imagenet: for training a random "
+                 "crop of 0.08 to 1 of the area, flipped in half of the "
+                 "cases; for evaluation the centre crop of the image, whose "
+                 "shorter side is resized to 256 for --image-size 224. "
+                 "domain-generalisation: for training a random crop of 0.8 to "
+                 "1 of the area with changes of colour; for evaluation the "
+                 "whole image, resized to a square. auto: imagenet. CIFAR-10 "
+                 "has its own recipe")
       ->check(CLI::IsMember({"auto", "imagenet", "domain-generalisation"}))
-      ->group("Folders of images");
+      ->group("Directories of images");
   app.add_option("--train-domains", flags.train_domains,
-                 "Domains, separated by commas, to train on; if not given, all "
-                 "that are not for validation")
+                 "Domains to train on, separated by commas; default: all "
+                 "except the validation domains")
       ->delimiter(',')
-      ->group("Folders of images");
+      ->group("Directories of images");
   app.add_option("--val-domains", flags.val_domains,
-                 "Domains to evaluate on; if not given, all that are not for "
-                 "training or, if these are not given either, 'val' where "
-                 "there are 'train' and 'val', else the last by name")
+                 "Domains to evaluate on, separated by commas; default: all "
+                 "except the training domains. If both are absent: 'val' if "
+                 "'train' and 'val' exist, else the last domain by name")
       ->delimiter(',')
-      ->group("Folders of images");
+      ->group("Directories of images");
   app.add_flag("--skip-unreadable", flags.skip_unreadable,
-               "An image that cannot be read is no error: training takes "
-               "another one, evaluation leaves it out, and the report counts "
-               "both; --check-data lists them")
-      ->group("Folders of images");
+               "Continue when an image cannot be read: training takes another "
+               "image, evaluation skips it, and the report counts both. "
+               "--check-data lists such images")
+      ->group("Directories of images");
   app.add_option("--workers", flags.workers,
-                 "Threads of a rank that load the next batches while it "
-                 "computes; 0: none. They do not change what is loaded")
+                 "Threads per rank that load the next batches during the "
+                 "computation; 0: none. The result does not depend on them")
       ->check(CLI::Range(0, 256))
       ->group("Data");
 }
@@ -129,8 +130,8 @@ void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
 void AddTrainingFlags(CLI::App& app, ResNet50Flags& flags) {
   AddBatchSizeFlags(app, flags.batch_size, "Images", "Training");
   app.add_option("--eval-every", flags.eval_every,
-                 "Evaluate on the test images after every so many epochs and "
-                 "at the end; 0: never. Not with --synthetic")
+                 "Epochs between evaluations on the test images, with one "
+                 "more at the end; 0: never. Not with --synthetic")
       ->check(support::NotNegative())
       ->group("Training");
 }
@@ -138,31 +139,32 @@ void AddTrainingFlags(CLI::App& app, ResNet50Flags& flags) {
 void AddOptimizerFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option(
          "--lr", flags.lr,
-         "Learning rate for one rank; more ranks have another by --lr-scaling")
+         "Learning rate for one rank; --lr-scaling adapts it to more ranks")
       ->check(support::Positive())
       ->group("Optimizer");
   app.add_option("--lr-scaling", flags.lr_scaling,
-                 "What the learning rate is multiplied by: linear: the number "
-                 "of ranks, sqrt: its square root, none: nothing")
+                 "Factor of the learning rate. linear: the number of ranks; "
+                 "sqrt: its square root; none: 1")
       ->check(CLI::IsMember({"linear", "sqrt", "none"}))
       ->group("Optimizer");
   app.add_option("--rescaling-epochs", flags.rescaling_epochs,
-                 "Where a training goes on with another number of ranks, "
-                 "change the learning rate linearly over so many epochs; 0: "
-                 "at once")
+                 "Epochs over which the learning rate changes linearly when a "
+                 "training continues with another number of ranks; 0: change "
+                 "it immediately")
       ->check(support::NotNegative())
       ->group("Optimizer");
   app.add_option("--momentum", flags.momentum, "Momentum of SGD")
       ->check(CLI::Range(0.0, 1.0))
       ->group("Optimizer");
-  app.add_option("--weight-decay", flags.weight_decay, "L2 penalty")
+  app.add_option("--weight-decay", flags.weight_decay,
+                 "Weight of the L2 penalty")
       ->check(support::NotNegative())
       ->group("Optimizer");
-  app.add_flag("--nesterov", flags.nesterov, "Nesterov's momentum")
+  app.add_flag("--nesterov", flags.nesterov, "Use Nesterov's momentum")
       ->group("Optimizer");
   app.add_option("--warmup-epochs", flags.warmup_epochs,
-                 "Raise the learning rate linearly from --lr to that of all "
-                 "ranks over these epochs; 0: at once")
+                 "Epochs over which the learning rate rises linearly from "
+                 "--lr to the value for all ranks; 0: no warm-up")
       ->check(support::NotNegative())
       ->group("Optimizer");
   app.add_option(
@@ -172,59 +174,59 @@ void AddOptimizerFlags(CLI::App& app, ResNet50Flags& flags) {
       ->delimiter(',')
       ->check(support::NotNegative())
       ->group("Optimizer");
-  app.add_option("--lr-gamma", flags.lr_gamma, "Factor of --lr-steps")
+  app.add_option("--lr-gamma", flags.lr_gamma,
+                 "Factor for each epoch of --lr-steps")
       ->check(support::Positive())
       ->group("Optimizer");
 }
 
 void AddLoggingAndSyncFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--log-interval", flags.log_interval,
-                 "Steps between two lines")
+                 "Steps between two progress lines")
       ->check(support::Positive())
       ->group("Run");
   CLI::Option* no_sync =
       app.add_flag(
              "--no-sync", flags.no_sync,
-             "Do not average gradients, so that every rank trains a model of "
-             "its own: to measure what synchronisation costs. Losses are "
-             "rank 0's, evaluations take each rank's model for its share")
+             "Do not average gradients: every rank trains its own model. Use "
+             "it to measure the cost of synchronisation. Losses are rank 0's; "
+             "evaluations use each rank's model for its share")
           ->group("Run");
   app.add_flag("--barrier-only", flags.barrier_only,
-               "As --no-sync, but the ranks wait for each other before every "
-               "update: what remains if averaging costs nothing")
+               "As --no-sync, but ranks wait for each other before every "
+               "update: the time that would remain with free averaging")
       ->excludes(no_sync)
       ->group("Run");
 }
 
 void CheckResNet50Flags(const ResNet50Flags& flags) {
   if (flags.data_dir.empty() && !flags.synthetic) {
-    throw support::InputError(
-        "one of --data-dir DIR and --synthetic is needed");
+    throw support::InputError("give either --data-dir DIR or --synthetic");
   }
   if (flags.synthetic &&
       !(flags.train_domains.empty() && flags.val_domains.empty())) {
     throw support::InputError(
-        "--train-domains and --val-domains are for --data-dir, not for "
+        "--train-domains and --val-domains need --data-dir, not "
         "--synthetic");
   }
   if (flags.synthetic && flags.augmentation != "auto") {
     throw support::InputError(
-        "--augmentation is for --data-dir, not for --synthetic");
+        "--augmentation needs --data-dir, not --synthetic");
   }
   if (flags.synthetic && flags.skip_unreadable) {
     throw support::InputError(
-        "--skip-unreadable is for --data-dir, not for --synthetic");
+        "--skip-unreadable needs --data-dir, not --synthetic");
   }
   if (flags.synthetic && flags.run.check_data) {
-    throw support::InputError(
-        "--check-data is for --data-dir, not for --synthetic");
+    throw support::InputError("--check-data needs --data-dir, not --synthetic");
   }
   if (flags.bf16 && flags.memory_format == "onednn") {
     throw support::InputError("--bf16 needs --memory-format nchw or nhwc");
   }
   if (flags.run.compute.no_onednn && flags.memory_format == "onednn") {
     throw support::InputError(
-        "--no-onednn needs --memory-format nchw or nhwc: onednn are oneDNN's "
+        "--no-onednn needs --memory-format nchw or nhwc: the format onednn is "
+        "one of oneDNN's "
         "blocks");
   }
   if (flags.nesterov && flags.momentum <= 0) {

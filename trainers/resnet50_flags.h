@@ -10,20 +10,20 @@
 
 namespace hvdlite::trainers {
 
-// What each means is in train_resnet50 --help.
+// train_resnet50 --help explains the flags.
 struct ResNet50Flags {
-  // Model.
+  // The model.
   std::string arch = "resnet50";
   std::string stem = "auto";
   bool zero_init_residual = false;
   std::string memory_format = "nchw";
   bool bf16 = false;
 
-  // Data: one of data_dir and synthetic.
+  // The data: either data_dir or synthetic.
   std::string data_dir;
   bool synthetic = false;
   int64_t synthetic_images = 1280;
-  int64_t image_size = 0;  // 0: the data's own, or 224
+  int64_t image_size = 0;  // 0: 224, or 32 for CIFAR-10
   int64_t classes = 1000;
   std::string augmentation = "auto";
   std::vector<std::string> train_domains;
@@ -34,7 +34,7 @@ struct ResNet50Flags {
   BatchSize batch_size = {.count = 32, .of = BatchSize::Of::kRank};
   int64_t eval_every = 1;
 
-  // Optimizer.
+  // The optimizer.
   double lr = 0.0125;
   std::string lr_scaling = "linear";
   double rescaling_epochs = 0;
@@ -51,10 +51,10 @@ struct ResNet50Flags {
   bool no_sync = false;
   bool barrier_only = false;
 
-  // Whether the network begins as for images of `image_size` pixels a side,
-  // unless --stem says how.
+  // True for the first layers for small images, as chosen by --stem or, with
+  // auto, by `image_size` in pixels a side.
   bool has_small_image_stem() const;
-  // Whether gradients, losses and buffers are averaged over the ranks.
+  // True if gradients, losses and buffers are averaged over the ranks.
   bool averages() const { return !no_sync && !barrier_only; }
 
   bool operator==(const ResNet50Flags&) const = default;
@@ -63,7 +63,7 @@ struct ResNet50Flags {
 support::CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
                                                        const char* const* argv);
 
-// As a JSON object.
+// Formats the flags as a JSON object.
 std::string ToJson(const ResNet50Flags& flags);
 
 }  // namespace hvdlite::trainers

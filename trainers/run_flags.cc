@@ -10,7 +10,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-constexpr int64_t kMostSamples = 1'000'000'000;  // of a step
+constexpr int64_t kMostSamples = 1'000'000'000;  // per step
 
 }  // namespace
 
@@ -26,17 +26,17 @@ int64_t BatchSize::PerRank(int ranks) const {
   const int64_t all = OfAllRanks(ranks);
   if (all % ranks == 0) return all / ranks;
   throw support::InputError("--global-batch-size " + std::to_string(all) +
-                            " cannot be dealt evenly to " +
-                            std::to_string(ranks) +
-                            " ranks: use a multiple of their number");
+                            " is not divisible by " + std::to_string(ranks) +
+                            " ranks; use a multiple of their number");
 }
 
 int64_t BatchSize::LargestPart(int ranks) const {
   const int64_t all = OfAllRanks(ranks);
   if (all >= ranks) return (all + ranks - 1) / ranks;
   throw support::InputError("--global-batch-size " + std::to_string(all) +
-                            " leaves some of " + std::to_string(ranks) +
-                            " ranks without a sample");
+                            " is less than the number of ranks, " +
+                            std::to_string(ranks) +
+                            "; give each rank a sample at least");
 }
 
 void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
@@ -55,14 +55,14 @@ void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
         ->group(group);
   };
   const std::string standard =
-      "; if no size is given: " + std::to_string(batch.count);
+      "; default if no size is given: " + std::to_string(batch.count);
   CLI::Option* per_rank =
       add("--batch-size-per-rank", BatchSize::Of::kRank,
-          items + " of a step on each rank" + (counts_all ? "" : standard));
+          items + " per step on each rank" + (counts_all ? "" : standard));
   CLI::Option* global = add("--global-batch-size", BatchSize::Of::kAllRanks,
-                            items + " of a step, of all ranks together" +
+                            items + " per step, summed over all ranks" +
                                 (counts_all ? standard : ""));
-  add("--batch-size", BatchSize::Of::kRank, "As --batch-size-per-rank")
+  add("--batch-size", BatchSize::Of::kRank, "Same as --batch-size-per-rank")
       ->excludes(per_rank)
       ->excludes(global);
   per_rank->excludes(global);
@@ -70,84 +70,85 @@ void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
 
 void AddRunFlags(CLI::App& app, RunFlags& flags) {
   app.add_option("--epochs", flags.epochs,
-                 "Train until this many epochs are done, those before --resume "
-                 "included")
+                 "Number of epochs to train, including those before --resume")
       ->check(support::Positive())
       ->group("Training");
   app.add_option("--max-steps", flags.max_steps,
-                 "End after this many steps, those before --resume included; "
-                 "0: no limit")
+                 "Limit for the number of steps, including those before "
+                 "--resume; 0: no limit")
       ->check(support::NotNegative())
       ->group("Training");
   app.add_option("--checkpoint", flags.checkpoint,
-                 "File that rank 0 writes model, optimizer and position to, in "
-                 "the background, after every --checkpoint-every epochs and at "
-                 "the end; the one before stays, as FILE.previous. One of an "
-                 "earlier run needs --resume, or --overwrite, which removes "
-                 "it as the training begins")
+                 "Checkpoint file with model, optimizer and position. Rank 0 "
+                 "writes it in the background after every --checkpoint-every "
+                 "epochs and at the end, and keeps the previous one as "
+                 "FILE.previous. If the file of an earlier run exists, give "
+                 "--resume, or give --overwrite, which removes it when the "
+                 "training begins")
       ->group("Checkpoints");
   app.add_option("--checkpoint-every", flags.checkpoint_every,
-                 "Epochs between checkpoints")
+                 "Epochs between two checkpoints")
       ->check(support::Positive())
       ->group("Checkpoints");
   app.add_option("--checkpoint-every-steps", flags.checkpoint_every_steps,
-                 "A checkpoint after every so many steps, too; 0: none")
+                 "Steps between additional checkpoints; 0: none")
       ->check(support::NotNegative())
       ->group("Checkpoints");
   app.add_option("--checkpoint-every-minutes", flags.checkpoint_every_minutes,
-                 "A checkpoint once the last one is so old, too; 0: none")
+                 "Minutes after the last checkpoint until an additional one; "
+                 "0: none")
       ->check(support::NotNegative())
       ->group("Checkpoints");
   app.add_option("--commit-every-steps", flags.commit_every_steps,
-                 "Copy to memory, and to the launcher's store if it has one "
-                 "(hvdliterun --commit-memory), after every so many steps; 0: "
-                 "only for checkpoints. If not given: 1 where there is such a "
-                 "store, else 0")
+                 "Steps between commits: copies in memory and, if the "
+                 "launcher has one, in its commit store (hvdliterun "
+                 "--commit-memory); 0: only with checkpoints. Default: 1 if "
+                 "there is such a store, else 0")
       ->check(support::NotNegative())
       ->group("Checkpoints");
   app.add_option(
          "--resume", flags.resume,
-         "Go on from this checkpoint, which only rank 0 reads; a run "
-         "with the same flags and ranks ends as if it had not been "
-         "interrupted, one with other ranks takes every sample of an epoch "
-         "once. auto: from that of --checkpoint if there is one, else anew. A "
-         "job that hvdliterun starts again goes on without it")
+         "Continue from this checkpoint, which only rank 0 reads. With the "
+         "same flags and number of ranks the result is the same as without an "
+         "interruption; with another number of ranks every sample of an epoch "
+         "is still used once. auto: continue from the file of --checkpoint if "
+         "it exists, else start from scratch. A job that hvdliterun restarts "
+         "continues without this flag")
       ->type_name("FILE|auto")
       ->group("Checkpoints");
   app.add_option("--report", flags.report,
-                 "File that rank 0 writes a summary to, as JSON")
+                 "JSON file for a summary, written by rank 0")
       ->group("Run");
   app.add_option("--report-html", flags.report_html,
-                 "File that rank 0 draws the curves of the training into, for "
-                 "browsers")
+                 "HTML file for the curves of the training, written by rank 0")
       ->group("Run");
   support::AddOverwrite(app, flags.overwrite)->group("Run");
   app.add_flag("--check-data", flags.check_data,
-               "Read all of the data, print what cannot be read and why, and "
-               "end, with exit code 2 if there is any; train nothing")
+               "Read all data, print what cannot be read and why, and end "
+               "without training; exit code 2 if something cannot be read")
       ->group("Run");
   AddProcessFlags(app, flags.seed, flags.compute);
 }
 
 void AddProcessFlags(CLI::App& app, uint64_t& seed, ComputeFlags& compute) {
   app.add_option("--seed", seed,
-                 "Seed of initial weights, order of the data, augmentation and "
-                 "dropout")
+                 "Seed of the initial weights, the order of the data, "
+                 "augmentation and dropout")
       ->group("Run");
   app.add_option("--threads", compute.threads,
-                 "Computing threads of a rank; 0: LibTorch's default, which "
+                 "Computing threads per rank; 0: LibTorch's default, which "
                  "OMP_NUM_THREADS sets")
       ->check(CLI::Range(0, 1024))
       ->group("Run");
   app.add_option("--inter-op-threads", compute.inter_op_threads,
-                 "Threads of a rank's pool for operators that TorchScript "
-                 "forks; 0: LibTorch's default, a thread for each CPU. No "
-                 "network here forks any: operators run one after the other")
+                 "Threads per rank for operators that TorchScript forks; 0: "
+                 "LibTorch's default, one thread per CPU. The networks here "
+                 "do not fork operators")
       ->check(CLI::Range(0, 1024))
       ->group("Run");
   app.add_flag("--no-onednn", compute.no_onednn,
-               "Compute convolutions by LibTorch's own operators and BLAS "
-               "instead of oneDNN's")
+               "Compute convolutions with LibTorch's own operators and BLAS "
+               "instead of oneDNN")
       ->group("Run");
 }
 
@@ -159,7 +160,7 @@ std::string SettingsText(const std::string& own, const BatchSize& batch,
       batch.of == BatchSize::Of::kRank ? "rank" : "all ranks";
   all.update(nlohmann::json(run));
   all.update(nlohmann::json(run.compute));
-  // A path may be no UTF-8.
+  // A path may be invalid UTF-8.
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -1,4 +1,4 @@
-// The flags that trainers share.
+// Flags that the trainers share.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,20 @@ class App;
 
 namespace hvdlite::trainers {
 
-// How many samples a step has, as --batch-size-per-rank or --global-batch-size
-// says.
+// The number of samples per step, given by --batch-size-per-rank or
+// --global-batch-size.
 struct BatchSize {
   enum class Of { kRank, kAllRanks };
   int64_t count = 0;
   Of of = Of::kRank;
 
-  // On each of `ranks` ranks. Throws InputError if they cannot be dealt evenly.
+  // Samples on each of `ranks` ranks. Throws InputError if the division has a
+  // remainder.
   int64_t PerRank(int ranks) const;
-  // On the rank that has most, where parts differ by one sample at most. Throws
-  // InputError if some rank would have none.
+  // Samples on the rank with the most, if shares differ by at most one sample.
+  // Throws InputError if some rank would have none.
   int64_t LargestPart(int ranks) const;
-  // On all of them together.
+  // Samples on all ranks together.
   int64_t OfAllRanks(int ranks) const {
     return of == Of::kRank ? count * ranks : count;
   }
@@ -30,13 +31,13 @@ struct BatchSize {
   bool operator==(const BatchSize&) const = default;
 };
 
-// --batch-size-per-rank, --batch-size, which is short for it, and
-// --global-batch-size: one of them at most. `items` are what a batch has
-// ("images").
+// Adds --batch-size-per-rank, its short form --batch-size, and
+// --global-batch-size, which exclude each other. `items` names the samples in
+// the help ("Images").
 void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
                        const std::string& items, const std::string& group);
 
-// How a process computes; 0: LibTorch's defaults.
+// Threads and kernels of a process; 0: LibTorch's defaults.
 struct ComputeFlags {
   int threads = 0;
   int inter_op_threads = 0;
@@ -45,22 +46,22 @@ struct ComputeFlags {
   bool operator==(const ComputeFlags&) const = default;
 };
 
-// What each means is in a trainer's --help.
+// A trainer's --help explains the flags.
 struct RunFlags {
-  int64_t epochs = 1;     // those before --resume included
-  int64_t max_steps = 0;  // as epochs; 0: no limit
+  int64_t epochs = 1;     // including those before --resume
+  int64_t max_steps = 0;  // likewise; 0: no limit
 
   std::string checkpoint = {};
   int64_t checkpoint_every = 1;         // epochs
   int64_t checkpoint_every_steps = 0;   // 0: never
   double checkpoint_every_minutes = 0;  // 0: never
-  // -1: 1 where the launcher keeps commits, else 0, which is never.
+  // -1: 1 if the launcher has a commit store, else 0. 0: never.
   int64_t commit_every_steps = -1;
   std::string resume = {};
 
   std::string report = {};
   std::string report_html = {};
-  bool overwrite = false;  // of these files
+  bool overwrite = false;  // replace existing output files
   bool check_data = false;
   uint64_t seed = 42;
   ComputeFlags compute = {};
@@ -68,14 +69,14 @@ struct RunFlags {
   bool operator==(const RunFlags&) const = default;
 };
 
-// Those of a trainer that trains to an end.
+// Adds the flags of a training.
 void AddRunFlags(CLI::App& app, RunFlags& flags);
 
-// --seed and how a process computes: the flags of every trainer.
+// Adds --seed and the flags of ComputeFlags, which every trainer has.
 void AddProcessFlags(CLI::App& app, uint64_t& seed, ComputeFlags& compute);
 
-// All flags of a trainer as a JSON object: its `own`, likewise, the size of a
-// batch and what has so many, and those of the run.
+// Returns all flags of a trainer as a JSON object: `own` (a JSON object too),
+// the batch size, and the flags of the run.
 std::string SettingsText(const std::string& own, const BatchSize& batch,
                          const RunFlags& run);
 

@@ -13,7 +13,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-// ", layers 2, heads 8": all that shapes a model.
+// Formats the sizes that shape a model: ", layers 2, heads 8".
 std::string Describe(
     std::initializer_list<std::pair<const char*, int64_t>> sizes) {
   std::string text;
@@ -23,15 +23,15 @@ std::string Describe(
   return text;
 }
 
-// What `model` makes of its inputs, as float32.
+// Returns the outputs of `model` as float32.
 template <typename Model, typename... Inputs>
 torch::Tensor ComputeLogits(bool bf16, Model& model, const Inputs&... inputs) {
   const Bfloat16Autocast autocast(bf16);
   return model(inputs...).to(torch::kFloat32);
 }
 
-// A residue's structure from all residues, and the structures before it: the
-// decoder is fed the true ones (teacher forcing).
+// Predicts the structure of a residue from all residues and the structures
+// before it. The decoder gets the true structures (teacher forcing).
 class ProteinTask final : public SequenceTask {
  public:
   ProteinTask(ProteinSplit proteins, const TransformerOptions& options,
@@ -82,7 +82,7 @@ class ProteinTask final : public SequenceTask {
   Transformer model_;
 };
 
-// The next byte from those before it in a window of text.
+// Predicts the next byte in a window of text from the bytes before it.
 class TextTask final : public SequenceTask {
  public:
   TextTask(std::string file, TextWindows text,

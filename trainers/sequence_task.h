@@ -1,5 +1,4 @@
-// What train_transformer trains: a model, sequences to learn from, and others
-// to test it on.
+// The tasks of train_transformer: a model with its training and test sequences.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -21,25 +20,25 @@ class SequenceTask {
  public:
   virtual ~SequenceTask() = default;
 
-  // What a checkpoint must hold to be resumed.
+  // The name that a checkpoint must hold to be resumed.
   virtual std::string ModelName() const = 0;
-  // The files that it reads.
+  // The files of the data.
   virtual std::string Source() const = 0;
   virtual torch::nn::Module& model() = 0;
 
   virtual int64_t size(Split split) const = 0;
-  // Tokens of a sequence.
+  // Tokens per sequence.
   virtual int64_t LengthOf(Split split, int64_t index) const = 0;
 
-  // What the model makes of these sequences, of which there is at least one.
-  // `smoothing` as in ComputeSequenceLoss.
+  // Runs the model on these sequences (at least one) and returns its loss.
+  // `smoothing` is as in ComputeSequenceLoss.
   virtual SequenceLoss Predict(Split split, const std::vector<int64_t>& indices,
                                double smoothing) = 0;
 };
 
-// The task that the flags ask for, with the weights that LibTorch's default
-// generator draws. `style`: how far reading is. Throws InputError about its
-// files.
+// Creates the task of the flags. LibTorch's default generator draws the
+// weights. `style` is the style of the progress line while reading. Throws
+// InputError if the files cannot be read.
 std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags,
                                        support::ProgressStyle style);
 

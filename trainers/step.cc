@@ -14,22 +14,23 @@ namespace {
 
 #if TORCH_VERSION_MAJOR > 2 || \
     (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
-// From 2.4 on autocast takes the device as an argument. Whether it is on:
+// Since version 2.4 autocast takes the device as an argument. Returns whether
+// it is on.
 bool CpuAutocast() { return at::autocast::is_autocast_enabled(at::kCPU); }
 // Turns it on or off.
 void SetCpuAutocast(bool on) {
   at::autocast::set_autocast_enabled(at::kCPU, on);
 }
-// What it computes in.
+// Returns the type that it computes in.
 at::ScalarType CpuAutocastType() {
   return at::autocast::get_autocast_dtype(at::kCPU);
 }
-// Sets what it computes in.
+// Sets the type that it computes in.
 void SetCpuAutocastType(at::ScalarType type) {
   at::autocast::set_autocast_dtype(at::kCPU, type);
 }
 #else
-// The same four by the names that the CPU had of its own.
+// The same four functions with the names of older versions.
 bool CpuAutocast() { return at::autocast::is_cpu_enabled(); }
 void SetCpuAutocast(bool on) { at::autocast::set_cpu_enabled(on); }
 at::ScalarType CpuAutocastType() {
@@ -40,8 +41,8 @@ void SetCpuAutocastType(at::ScalarType type) {
 }
 #endif
 
-// With probability 1 - smoothing for the expected token and
-// smoothing / (vocabulary - 1) for any other.
+// The expected token has the probability 1 - smoothing, every other token
+// smoothing / (vocabulary - 1).
 torch::Tensor SmoothedSum(const torch::Tensor& logits,
                           const torch::Tensor& expected, int64_t ignored,
                           double smoothing) {
@@ -107,9 +108,9 @@ std::string SlowBfloat16Warning(const std::set<std::string>& cpu_flags) {
   const std::string missing = support::MissingBfloat16Instructions(cpu_flags);
   if (missing.empty()) return "";
   return "--bf16: this processor has no instructions for bfloat16 (" + missing +
-         "), which are emulated: many times slower than float32 (13 times has "
-         "been measured). Remedy: leave --bf16 out, or train on a processor "
-         "that has them";
+         ") and emulates them, many times slower than float32 (13 times in a "
+         "measurement). Remedy: remove --bf16, or train on a processor that "
+         "has them";
 }
 
 SequenceLoss ComputeSequenceLoss(const torch::Tensor& logits,
@@ -139,10 +140,10 @@ SequenceLoss ComputeSequenceLoss(const torch::Tensor& logits,
 void RequireFinite(double loss, const std::string& what) {
   if (std::isfinite(loss)) return;
   throw SharedError("the " + what + " is not finite (" + std::to_string(loss) +
-                    "): the training diverged. Remedy: go on from a "
-                    "checkpoint, or anew, with a smaller learning rate or "
-                    "a longer warm-up, and look for values in the data "
-                    "that are not finite");
+                    "): the training diverged. Remedy: continue from a "
+                    "checkpoint, or start from scratch, with a smaller "
+                    "learning rate or a longer warm-up, and look for values "
+                    "in the data that are not finite");
 }
 
 }  // namespace hvdlite::trainers

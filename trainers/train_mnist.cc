@@ -4,9 +4,9 @@
 //   mpirun -np 2 train_mnist --data-dir DIR
 //   mpirun -np 2 train_mnist --data-dir DIR --manual
 //
-// With --manual the gradients are added up by bare calls of allreduce; without,
-// DistributedOptimizer does so while backward() runs. Both give the gradient of
-// the whole batch, as one process would compute it.
+// With --manual the program sums the gradients with calls of allreduce.
+// Otherwise DistributedOptimizer sums them while backward() runs. Both give the
+// gradient of the whole batch, as one process would compute it.
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
@@ -37,7 +37,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-// What each means is in train_mnist --help.
+// train_mnist --help explains the flags.
 struct MnistFlags {
   std::string data_dir;
   BatchSize batch_size = {.count = 128, .of = BatchSize::Of::kAllRanks};
@@ -64,38 +64,37 @@ void to_json(nlohmann::json& result, const MnistFlags& flags) {
 
 constexpr char kMnistHelp[] =
     "Trains a small network on MNIST, data-parallel, in the four steps of\n"
-    "synchronous SGD: start the world, deal the images to the ranks, make the\n"
-    "parameters equal, add up the gradients.\n"
+    "synchronous SGD: start the world, divide the images among the ranks,\n"
+    "make the parameters equal, sum the gradients.\n"
     "\n"
     "  generate_mnist --output DIR        # or the real files\n"
     "  mpirun -np 2 train_mnist --data-dir DIR\n"
     "\n"
-    "However many ranks there are, a step processes --global-batch-size\n"
-    "images, and its gradient is that of one process.\n";
+    "With any number of ranks, a step processes --global-batch-size images\n"
+    "and uses the gradient that one process would compute.\n";
 
 void AddFlags(CLI::App& app, MnistFlags& flags) {
   app.add_option("--data-dir", flags.data_dir,
                  "Directory with MNIST's four files (train-images-idx3-ubyte "
-                 "and so on), gzipped or not")
+                 "and others), gzipped or not")
       ->required();
   AddBatchSizeFlags(app, flags.batch_size, "Images", "Training");
   app.add_option("--lr", flags.lr, "Learning rate")->check(support::Positive());
   app.add_option("--momentum", flags.momentum, "Momentum of SGD")
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--dropout", flags.dropout,
-                 "Share of values that the network drops out")
+  app.add_option("--dropout", flags.dropout, "Dropout probability")
       ->check(CLI::Range(0.0, 0.99));
   app.add_flag("--manual", flags.manual,
-               "Add up the gradients by calls of allreduce, as one would "
-               "without DistributedOptimizer");
+               "Sum the gradients with calls of allreduce, without "
+               "DistributedOptimizer");
   app.add_flag("--sum-gradients", flags.sum_gradients,
-               "Add up the ranks' mean gradients and do not divide by the "
-               "number of ranks, as the published example: N ranks take steps "
-               "N times as long");
+               "Sum the ranks' mean gradients without dividing by the number "
+               "of ranks, as the published example does: with N ranks, steps "
+               "are N times as long");
   app.add_flag("--debug-print", flags.debug_print,
-               "Every rank prints its own loss, and lines of results begin "
-               "with [rank/ranks]; without, rank 0 prints the loss of all");
-  app.add_flag("--quiet", flags.quiet, "Print nothing but errors");
+               "Print each rank's own loss, and begin lines of results with "
+               "[rank/ranks]; default: rank 0 prints the loss over all ranks");
+  app.add_flag("--quiet", flags.quiet, "Print only errors");
   AddRunFlags(app, flags.run);
 }
 
@@ -105,7 +104,7 @@ support::CommandLine<MnistFlags> ParseMnistFlags(int argc,
                                          AddFlags, [](const MnistFlags&) {});
 }
 
-// As a JSON object.
+// Formats the flags as a JSON object.
 std::string ToJson(const MnistFlags& flags) {
   using nlohmann::json;
   return SettingsText(
@@ -134,7 +133,7 @@ Digits LoadDigits(const MnistFlags& flags) {
   return digits;
 }
 
-// The parts of a step are spans of their own in the timeline.
+// The parts of a step are separate spans in the timeline.
 Batch LoadBatch(Dataset& dataset, const std::vector<size_t>& images,
                 int64_t epoch) {
   const TraceSpan span("LOAD_BATCH");
@@ -144,7 +143,8 @@ Batch LoadBatch(Dataset& dataset, const std::vector<size_t>& images,
   return batch;
 }
 
-// The mean over the whole batch is the sum of all ranks' shares of it.
+// This rank's share of the mean loss of the batch, which is the sum of all
+// shares.
 torch::Tensor ShareOfLoss(DigitNet& model, const Batch& batch,
                           int64_t batch_size) {
   const TraceSpan span("FORWARD");
@@ -154,12 +154,12 @@ torch::Tensor ShareOfLoss(DigitNet& model, const Batch& batch,
   return sum / batch_size;
 }
 
-// (4) by hand: every gradient becomes the sum over all ranks.
+// (4) by hand: replaces every gradient by its sum over all ranks.
 void AddUpGradients(DigitNet& model) {
   std::vector<Work> pending;
   for (const auto& parameter : model->named_parameters()) {
     torch::Tensor& gradient = parameter.value().mutable_grad();
-    // Of a rank without an image in this step.
+    // This rank had no image in this step.
     if (!gradient.defined()) gradient = torch::zeros_like(parameter.value());
     pending.push_back(allreduce_async_(
         gradient, AllreduceOptions().op(ReduceOp::Sum).name(parameter.key())));
@@ -175,7 +175,7 @@ void Print(const MnistFlags& flags, const std::string& line) {
   std::fflush(stdout);
 }
 
-// `share` of the mean loss is this rank's. Collective.
+// `share` is this rank's share of the mean loss. Collective.
 void PrintEpoch(const MnistFlags& flags, int64_t epoch, double share) {
   const double loss =
       flags.debug_print ? share * size() : SumOverRanks({share}).front();
@@ -202,7 +202,7 @@ Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
   return evaluation;
 }
 
-// All is read at once.
+// Loading the data reads all of it.
 void CheckData(const MnistFlags& flags) {
   const Digits digits = LoadDigits(flags);
   Print(flags, absl::StrFormat("data: MNIST; %d training and %d test images",
@@ -211,14 +211,14 @@ void CheckData(const MnistFlags& flags) {
               ProgressStyleOf(flags));
 }
 
-// (1) init() has been called: this process is one rank of size().
+// (1) RunProgram() has called init(): this process is one of size() ranks.
 void Train(const MnistFlags& flags) {
   if (flags.run.check_data) return CheckData(flags);
   BeginRun(flags.run);
   const Digits digits = LoadDigits(flags);
 
-  // (2) The seed is the same everywhere, and so every rank knows its part of
-  // the images without asking.
+  // (2) All ranks use the same seed, so that every rank knows its share of the
+  // images without communication.
   DistributedSampler sampler(digits.train->size(),
                              flags.batch_size.OfAllRanks(size()),
                              flags.run.seed, BatchOf::AllRanks);
@@ -232,8 +232,8 @@ void Train(const MnistFlags& flags) {
   torch::optim::Optimizer& local_optimizer = *sgd;
   Checkpoints checkpoints(flags.run, kModelName, *model, local_optimizer,
                           sampler);
-  // (3) All ranks start from rank 0's parameters and momentum: those that it
-  // has drawn, or has read from where the training goes on.
+  // (3) All ranks start with rank 0's parameters and momentum, either new or
+  // from the checkpoint that the training continues.
   StepRange steps = checkpoints.Begin();
   std::optional<DistributedOptimizer> optimizer;
   if (!flags.manual) {
@@ -248,8 +248,8 @@ void Train(const MnistFlags& flags) {
   bool stopped = false;
   for (int64_t step = steps.first; step < steps.last && !stopped;) {
     const int64_t epoch = steps.EpochOf(step);
-    // And every epoch, which should change nothing: the ranks' parameters are
-    // equal bit by bit.
+    // And after every epoch, which should change nothing: the ranks' parameters
+    // are bitwise equal.
     broadcast_parameters(model, /*root_rank=*/0);
     sampler.set_epoch(epoch);
     meter.Start();
@@ -257,7 +257,7 @@ void Train(const MnistFlags& flags) {
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
       const std::vector<size_t> images = *sampler.next();
-      // What is dropped out of an image is not the rank's choice.
+      // The dropout of an image does not depend on its rank.
       SetDropoutSamples(*model, {.seed = flags.run.seed,
                                  .step = step,
                                  .samples = {images.begin(), images.end()}});
@@ -269,7 +269,7 @@ void Train(const MnistFlags& flags) {
         Backward(flags.sum_gradients ? share * size() : share);
         loss = share.item<double>();
       }
-      // (4) The gradients are added up before every update.
+      // (4) step() waits for the summed gradients before the update.
       if (optimizer) {
         optimizer->step();
       } else {

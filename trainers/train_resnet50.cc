@@ -1,9 +1,9 @@
-// Trains a ResNet, data-parallel: an example to start one's own trainer from.
+// Trains a ResNet, data-parallel. Use it as an example for your own trainer.
 //
 //   mpirun -np 2 train_resnet50 --data-dir DIR --epochs 10
 //
-// What makes it data-parallel is marked (1) to (3) in Train(); the rest is what
-// every trainer has. train_resnet50 --help lists the flags.
+// The data-parallel parts are marked (1) to (3) in Train(); every trainer has
+// the others. train_resnet50 --help lists the flags.
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 #include <torch/types.h>
@@ -34,16 +34,16 @@
 namespace hvdlite::trainers {
 namespace {
 
-// The datasets that the flags ask for.
+// The data sets of the flags.
 struct TrainingData {
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> test;  // null with --synthetic
-  int64_t image_size = 0;         // pixels a side
+  int64_t image_size = 0;         // side in pixels
   int64_t classes = 0;
-  std::string description;  // which files; empty with --synthetic
+  std::string description;  // kind of files; empty with --synthetic
 };
 
-// Of images whose size is free, unless --image-size says another.
+// The default side of images that can have any size.
 constexpr int64_t kDefaultImageSize = 224;
 
 int64_t FreeImageSize(const ResNet50Flags& flags) {
@@ -73,18 +73,18 @@ TrainingData LoadCifar10(const ResNet50Flags& flags) {
   }
   if (!flags.train_domains.empty() || !flags.val_domains.empty()) {
     throw support::InputError(
-        "--train-domains and --val-domains are for folders of images; '" +
+        "--train-domains and --val-domains are for directories of images; '" +
         flags.data_dir + "' holds CIFAR-10, which has no domains");
   }
   if (flags.augmentation != "auto") {
-    throw support::InputError(
-        "--augmentation is for folders of images; '" + flags.data_dir +
-        "' holds CIFAR-10, which has a recipe of its own");
+    throw support::InputError("--augmentation is for directories of images; '" +
+                              flags.data_dir +
+                              "' holds CIFAR-10, which has its own recipe");
   }
   if (flags.skip_unreadable) {
-    throw support::InputError("--skip-unreadable is for folders of images; '" +
-                              flags.data_dir +
-                              "' holds CIFAR-10, which is read as a whole");
+    throw support::InputError(
+        "--skip-unreadable is for directories of images; '" + flags.data_dir +
+        "' holds CIFAR-10, which is read as a whole");
   }
   TrainingData data;
   data.image_size = kImageSide;
@@ -114,15 +114,15 @@ TrainingData LoadFolder(const ResNet50Flags& flags) {
   data.test = std::make_unique<FolderDataset>(folder.validation, options);
   options.augmentation_seed = flags.run.seed;
   data.train = std::make_unique<FolderDataset>(folder.train, options);
-  data.description = "folders of images, training on " +
+  data.description = "directories of images, training on " +
                      JoinNames(folder.domains.train) + ", testing on " +
                      JoinNames(folder.domains.validation);
   return data;
 }
 
-// Rank 0 prints what was found. Throws InputError, on every rank, if any of
-// them cannot read its files, if these do not hold the same number of images
-// everywhere, or if flags do not fit them. Collective.
+// Loads the data; rank 0 prints a description. Throws InputError on every rank
+// if some rank cannot read its files, if ranks found different numbers of
+// images, or if the flags do not fit the files. Collective.
 TrainingData LoadTrainingData(const ResNet50Flags& flags) {
   if (flags.synthetic) return MakeSynthetic(flags);
   TrainingData data;
@@ -165,7 +165,7 @@ torch::Tensor ComputeLogits(const ResNet50Flags& flags, ResNet& model,
 }
 
 ResNet MakeModel(const ResNet50Flags& flags) {
-  // Every rank draws its own weights here; rank 0's will be taken.
+  // Every rank draws its own weights here; rank 0's replace them later.
   torch::manual_seed(flags.run.seed + rank());
   return ResNet(ResNetOptions{
       .architecture = flags.arch,
@@ -175,7 +175,7 @@ ResNet MakeModel(const ResNet50Flags& flags) {
   });
 }
 
-// What a checkpoint must hold to be resumed.
+// The model's name, which a checkpoint must match to be resumed.
 std::string ModelName(const ResNet50Flags& flags) {
   return flags.arch + " with " + std::to_string(flags.classes) +
          " classes for " + (flags.has_small_image_stem() ? "small" : "large") +
@@ -188,7 +188,7 @@ void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
   }
 }
 
-// The parts of a step are spans of their own in the timeline.
+// The parts of a step are separate spans in the timeline.
 Batch LoadBatch(const ResNet50Flags& flags, Prefetcher<Batch>& batches) {
   const TraceSpan span("LOAD_BATCH");
   Batch batch = batches.Next();
@@ -197,7 +197,7 @@ Batch LoadBatch(const ResNet50Flags& flags, Prefetcher<Batch>& batches) {
   return batch;
 }
 
-// The next batches of this rank, which stay the next ones of `sampler`.
+// The next batches of this rank; the position of `sampler` does not change.
 std::vector<std::vector<int64_t>> NextBatches(DistributedSampler sampler,
                                               int64_t count) {
   std::vector<std::vector<int64_t>> batches;
@@ -208,15 +208,15 @@ std::vector<std::vector<int64_t>> NextBatches(DistributedSampler sampler,
   return batches;
 }
 
-// Of the whole training.
+// Epochs of the whole training so far, with fractions.
 double EpochsDone(const DistributedSampler& sampler) {
   return static_cast<double>(sampler.epoch() * sampler.dataset_size() +
                              sampler.position()) /
          static_cast<double>(sampler.dataset_size());
 }
 
-// What makes the mean of all ranks' means, each of so many of the images of
-// all, the mean over these.
+// The weight of this rank's mean loss over `images` images. The mean of the
+// weighted losses over all ranks is then the mean over all images.
 double WeightOf(int64_t images, int64_t images_of_all_ranks) {
   return static_cast<double>(images * size()) /
          static_cast<double>(images_of_all_ranks);
@@ -230,8 +230,9 @@ torch::Tensor ComputeLoss(const ResNet50Flags& flags, ResNet& model,
   return weight == 1 ? loss : loss * weight;
 }
 
-// Finishes the interval, averages its loss over the ranks (unless each is left
-// to itself) and prints a line on rank 0: `step` of the run's `steps` are done.
+// Finishes the interval, averages its loss over the ranks (if
+// flags.averages()), and prints a line on rank 0: `step` of the run's `steps`
+// are done.
 void LogInterval(const ResNet50Flags& flags, IntervalMeter& meter,
                  int64_t epoch, int64_t step, int64_t steps, double lr) {
   meter.Finish();
@@ -291,7 +292,7 @@ void PrintSummary(const Report& report) {
       FormatDigest(report.parameter_digests.front()).c_str());
   if (report.replaced) {
     std::printf(
-        "%lld times another image was trained on for one that cannot "
+        "%lld training images replaced by others because they cannot "
         "be read\n",
         static_cast<long long>(*report.replaced));
   }
@@ -309,7 +310,7 @@ void Train(const ResNet50Flags& given) {
   ResNet50Flags flags = given;
   BeginRun(flags.run);
   WarnOfSlowBfloat16(flags.bf16);
-  flags.batch_size.LargestPart(size());  // each rank has one
+  flags.batch_size.LargestPart(size());  // check that each rank has an image
   const TrainingData data = LoadTrainingData(flags);
   flags.image_size = data.image_size;
   flags.classes = data.classes;
@@ -341,11 +342,11 @@ void Train(const ResNet50Flags& given) {
       .value("the epoch of its change", schedule.rescaled_at);
   schedule.scale_before = scale;
 
-  // (1) All ranks start from rank 0's weights and momentum: those that it has
-  // drawn, or has read from where the training goes on.
+  // (1) All ranks start with rank 0's weights and momentum, either new or from
+  // the checkpoint that the training continues.
   StepRange steps = checkpoints.Begin();
   SetMemoryFormat(*model, MemoryFormatOf(flags));
-  if (scale != schedule.scale) {  // of other ranks
+  if (scale != schedule.scale) {  // trained with another number of ranks
     schedule.scale_before = std::exchange(scale, schedule.scale);
     schedule.rescaled_at = EpochsDone(sampler);
   }
@@ -385,7 +386,7 @@ void Train(const ResNet50Flags& given) {
         Backward(mean);
         loss = mean.item<double>();
       }
-      // (3) Waits for the averaged gradients, then updates the weights.
+      // (3) step() waits for the averaged gradients, then updates the weights.
       {
         const TraceSpan span("STEP");
         if (flags.barrier_only) barrier();
@@ -410,7 +411,7 @@ void Train(const ResNet50Flags& given) {
     line.Pause();
 
     reader.AfterEpoch();
-    // Batch normalisation's statistics are each rank's own until here.
+    // Batch normalisation's statistics differ between ranks up to here.
     if (flags.averages()) {
       checkpoints.KeepOwnBuffers(step);
       AverageBuffers(*model);
@@ -420,7 +421,7 @@ void Train(const ResNet50Flags& given) {
     }
     checkpoints.AfterEpoch(step);
   }
-  // Of ranks that are left to themselves only now all have a look.
+  // Without synchronisation, losses of other ranks are only known here.
   for (const double loss : SumOverRanks(meter.losses())) {
     RequireFinite(loss, "training loss");
   }

@@ -1,12 +1,12 @@
-// Trains a transformer, data-parallel: on the secondary structure of proteins
+// Trains a transformer, data-parallel, on the secondary structure of proteins
 // (PSSP), or as a language model on the bytes of a text.
 //
 //   mpirun -np 2 train_transformer --data-dir DIR
 //   mpirun -np 2 train_transformer --task lm --text FILE --layers 6
 //
-// What makes it data-parallel is marked (1) to (3) in Train(). A batch is dealt
-// to the ranks, and losses and gradients are sums over its tokens, so that N
-// ranks compute what one process would, whatever the sequences' lengths.
+// The data-parallel parts are marked (1) to (3) in Train(). A batch is divided
+// among the ranks, and losses and gradients are sums over its tokens. So N
+// ranks compute what one process would, for sequences of any lengths.
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
@@ -49,14 +49,14 @@ struct Totals {
   double accuracy() const { return correct / tokens; }
 };
 
-// Of all ranks together.
+// The sums over all ranks.
 Totals OfAllRanks(const Totals& own) {
   const std::vector<double> sums =
       SumOverRanks({own.loss, own.correct, own.tokens});
   return {sums[0], sums[1], sums[2]};
 }
 
-// Depends on the lengths of all sequences to train with, and on their order.
+// A digest of the lengths of all training sequences and their order.
 int64_t WeightedLengths(const SequenceTask& task) {
   int64_t sum = 0;
   for (int64_t i = 0; i < task.size(Split::kTrain); ++i) {
@@ -66,7 +66,7 @@ int64_t WeightedLengths(const SequenceTask& task) {
 }
 
 std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
-  // Every rank draws its own weights here; rank 0's will be taken.
+  // Every rank draws its own weights here; rank 0's replace them later.
   torch::manual_seed(flags.run.seed + static_cast<uint64_t>(rank()));
   std::unique_ptr<SequenceTask> task;
   OnAllRanks("read the data",
@@ -76,10 +76,10 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
                           WeightedLengths(*task)});
   const int64_t batch_size = flags.batch_size.OfAllRanks(size());
   if (batch_size < size()) {
-    throw support::InputError("--global-batch-size " +
-                              std::to_string(batch_size) + " leaves some of " +
-                              std::to_string(size()) +
-                              " ranks without a sequence");
+    throw support::InputError(
+        "--global-batch-size " + std::to_string(batch_size) +
+        " is less than the number of ranks, " + std::to_string(size()) +
+        "; give each rank a sequence at least");
   }
   if (rank() == 0) {
     std::printf("%s: %lld sequences to train with, %lld to test with, of %s\n",
@@ -92,7 +92,7 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
   return task;
 }
 
-// This rank's share of a step's batch, which is in a random order.
+// This rank's share of a step's batch, whose order is random.
 std::vector<int64_t> ShareOfBatch(const SequenceTask& task,
                                   const std::vector<int64_t>& batch,
                                   const std::string& deal) {
@@ -110,13 +110,14 @@ void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
   }
 }
 
-// Every sequence of the test set once, sequences of like length together.
 SequenceLoss Forward(SequenceTask& task, const std::vector<int64_t>& sequences,
                      double smoothing) {
   const TraceSpan span("FORWARD");
   return task.Predict(Split::kTrain, sequences, smoothing);
 }
 
+// Every sequence of the test set once; sequences of similar length share a
+// batch.
 Totals Test(SequenceTask& task, int64_t batch_size) {
   const TraceSpan span("EVALUATE");
   const torch::NoGradGuard no_grad;
@@ -148,7 +149,7 @@ Totals Test(SequenceTask& task, int64_t batch_size) {
   return OfAllRanks(totals);
 }
 
-// `seconds` of training, without checkpoints and the test, if there is one.
+// `seconds` is the training time without checkpoints and the test, if any.
 void PrintEpoch(const TransformerFlags& flags, int64_t epoch,
                 const Totals& trained, const std::optional<Totals>& tested,
                 double seconds) {
@@ -167,10 +168,10 @@ std::string LossName(const char* set, int64_t epoch) {
   return std::string(set) + " loss of epoch " + std::to_string(epoch + 1);
 }
 
-// All is read at once.
+// Loading the data reads all of it.
 void CheckData(const TransformerFlags& flags) {
   LoadTask(flags);
-  if (rank() == 0) std::printf("all of it can be read\n");
+  if (rank() == 0) std::printf("all data can be read\n");
 }
 
 void Train(const TransformerFlags& flags) {
@@ -194,8 +195,8 @@ void Train(const TransformerFlags& flags) {
   Checkpoints checkpoints(flags.run, task->ModelName(), model, local_optimizer,
                           sampler);
 
-  // (1) All ranks start from rank 0's weights and moments: those that it has
-  // drawn, or has read from where the training goes on.
+  // (1) All ranks start with rank 0's weights and moments, either new or from
+  // the checkpoint that the training continues.
   StepRange steps = checkpoints.Begin();
 
   // (2) Gradients are summed over the ranks while backward() runs.
@@ -222,7 +223,8 @@ void Train(const TransformerFlags& flags) {
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
       SetLearningRate(local_optimizer, schedule.At(step));
-      // The whole batch, of which each rank takes its share.
+      // The sampler gives the whole batch; ShareOfBatch() selects this rank's
+      // part.
       const std::vector<size_t> batch = *sampler.next(/*rank=*/0, /*size=*/1);
       const std::vector<int64_t> share =
           ShareOfBatch(*task, {batch.begin(), batch.end()}, flags.deal);
@@ -234,7 +236,7 @@ void Train(const TransformerFlags& flags) {
         Backward(loss.sum);
         trained.Add(loss);
       }
-      // (3) Waits for the summed gradients, then updates the weights.
+      // (3) step() waits for the summed gradients, then updates the weights.
       optimizer.step();
 
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
@@ -264,7 +266,7 @@ void Train(const TransformerFlags& flags) {
     checkpoints.AfterEpoch(step);
   }
   if (profile && rank() == 0) {
-    // All: which are hottest depends on the threads.
+    // All operators, since their order depends on the number of threads.
     std::printf("%s", FormatOperators(profile->Hottest(SIZE_MAX)).c_str());
   }
   checkpoints.Finish();

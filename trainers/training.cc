@@ -44,14 +44,14 @@ void RequireFiniteParameters(const torch::nn::Module& model) {
   }
 }
 
-// Whether earlier starts of this job, or worlds of this process, may have
-// written files.
+// True if earlier starts of this job, or earlier worlds of this process, may
+// have written files.
 bool WasStartedBefore(const base::Environment& environment) {
   return environment.get(base::kRestartsVariable).value_or("0") != "0" ||
          elastic::replaced_worlds() > 0;
 }
 
-// When the job first started, if the launcher starts it again.
+// When the job first started, if the launcher restarts it.
 std::optional<int64_t> JobStart(const base::Environment& environment) {
   int64_t seconds = 0;
   const auto text = environment.get(base::kJobStartVariable);
@@ -61,8 +61,8 @@ std::optional<int64_t> JobStart(const base::Environment& environment) {
   return seconds;
 }
 
-// The previous one first: where this process ends in between, it would be what
-// is left to go on from.
+// The previous checkpoint is first: if this process ends between the two
+// removals, the newer checkpoint remains to continue from.
 std::array<std::string, 2> GenerationsOf(const std::string& checkpoint) {
   return {base::PreviousGeneration(checkpoint), checkpoint};
 }
@@ -73,8 +73,8 @@ void RemoveGenerations(const std::string& checkpoint) {
   }
 }
 
-// Removes what is older than the job of a checkpoint: what --overwrite
-// replaces, where the start before ended too early to remove it.
+// Removes checkpoints that are older than the job: --overwrite replaces them,
+// but the previous start may have ended before it removed them.
 void RemoveOlderThanJob(const std::string& checkpoint,
                         const base::Environment& environment) {
   const std::optional<int64_t> start = JobStart(environment);
@@ -87,7 +87,7 @@ void RemoveOlderThanJob(const std::string& checkpoint,
   }
 }
 
-// Whether the run goes on from what --checkpoint names.
+// True if the run continues from the file of --checkpoint.
 bool ContinuesCheckpoint(const RunFlags& run) {
   return run.resume == kResumeAuto ||
          (!run.resume.empty() &&
@@ -96,7 +96,7 @@ bool ContinuesCheckpoint(const RunFlags& run) {
                             base::PreviousGeneration(run.checkpoint))));
 }
 
-// Throws InputError if they may not be written.
+// Throws InputError if an output file must not be written.
 void CheckFiles(const RunFlags& run, bool may_exist) {
   if (!run.checkpoint.empty() && base::IsStream(run.checkpoint)) {
     throw support::InputError("cannot write '" + run.checkpoint +
@@ -110,7 +110,7 @@ void CheckFiles(const RunFlags& run, bool may_exist) {
   support::RequireOutputs({{"--checkpoint", run.checkpoint, continues, instead},
                            {"--checkpoint", previous, continues, instead}},
                           may_exist);
-  // Of a training that continues, the report is a new version of the old one.
+  // If the training continues, its report replaces the old one.
   support::RequireOutputs(
       {TraceOutput(),
        {"--report", run.report, continues},
@@ -177,7 +177,7 @@ Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
       seconds_(std::move(seconds)),
       stoppable_(stoppable),
       saved_at_s_(seconds_()),
-      // Whether the file is due is said with each commit.
+      // Commit() decides whether to write the file.
       state_(
           elastic::StateOptions()
               .path(run.checkpoint)
@@ -221,7 +221,7 @@ StepRange Checkpoints::Begin() {
   if (rank() == 0 && batch > sampler_.dataset_size()) {
     base::Logger(base::Severity::kWarning, rank())
         .Warning("a batch of " + std::to_string(batch) +
-                 " is more than there is: every step takes all " +
+                 " is more than the data set has: every step takes all " +
                  std::to_string(sampler_.dataset_size()) + " samples");
   }
   steps_ = StepsToTake(run_, steps_done_, sampler_, batch);
@@ -247,7 +247,8 @@ bool Checkpoints::AfterStep(int64_t done) {
     if (rank() == 0) {
       TryCommit(done, saves ? elastic::Save::Now : elastic::Save::Never);
     }
-    // The others would wait for rank 0 in the next step, as part of that.
+    // The other ranks would otherwise wait for rank 0 in the next step, and the
+    // wait would count as part of that step.
     if (saves && stoppable_) barrier();
     if (saves) saving_seconds_ += support::WallSeconds() - begun;
   }
@@ -310,7 +311,7 @@ void Checkpoints::Finish() {
           std::to_string(steps_.last) + " steps by " +
           sigdescr_np(stopped_by_) +
           (run_.checkpoint.empty() ? "; nothing is saved without --checkpoint"
-                                   : "; --resume auto goes on from there"),
+                                   : "; --resume auto continues from there"),
       StoppedEarlyBy(stopped_by_));
 }
 
@@ -347,7 +348,7 @@ void AverageBuffers(torch::nn::Module& model) {
     flat.push_back(buffer.flatten());
   }
   if (buffers.empty()) return;
-  // One operation for all of them.
+  // All buffers are reduced in one operation.
   const torch::Tensor mean =
       allreduce(torch::cat(flat), AllreduceOptions().name("buffers"));
   int64_t offset = 0;

@@ -1,5 +1,5 @@
-// What trainings on several ranks have in common: beginning and resuming,
-// checkpoints, equal replicas, and the report at the end.
+// What trainings on several ranks share: start and resume, checkpoints, equal
+// replicas, and the report at the end.
 #pragma once
 
 #include <hvdlite/elastic.h>
@@ -25,42 +25,43 @@
 
 namespace hvdlite::trainers {
 
-// What precedes everything else: throws InputError on all ranks if rank 0 may
-// not or cannot write one of the files that the flags name
-// (support::CheckOutputs), so that it is known before the training, not after,
-// or if --resume auto has no --checkpoint. A job that was started again
-// replaces what its earlier starts have written. Collective.
+// Call this before everything else. Throws InputError on all ranks if rank 0
+// cannot or must not write an output file of the flags (support::CheckOutputs),
+// or if --resume auto has no --checkpoint. So such errors appear before the
+// training. A restarted job replaces the files of its earlier starts.
+// Collective.
 void BeginRun(const RunFlags& run, const base::Environment& environment =
                                        base::ProcessEnvironment());
 
-// How this rank tells of its progress: on rank 0 as its output allows, else not
-// at all.
+// The style of this rank's progress line: on rank 0 it depends on the terminal;
+// other ranks print none.
 support::ProgressStyle ProgressStyleOfRank();
 
-// Leaves what a checkpoint has taken out of the rates.
+// Excludes the time of a checkpoint from the rates.
 void LeaveOut(double seconds, IntervalMeter& meter,
               support::ProgressLine& line);
 
-// Of the steps of a run.
+// The progress line for the steps of a run.
 support::ProgressLine StepProgress(const StepRange& steps,
                                    support::ProgressStyle style);
 
-// Tells, on rank 0, where a resumed training goes on, or that nothing is left
-// to do.
+// Prints on rank 0 where a resumed training continues, or that no step remains.
 void TellIfResumed(const StepRange& steps);
 
-// Where a training begins and goes on from: commits to --checkpoint on rank 0
-// and to the launcher's store, in the background. What cannot be written is a
-// warning, and the last one stays.
+// Decides where a training begins, and commits its state in the background: to
+// the file --checkpoint on rank 0 and to the launcher's commit store. A failed
+// write is only a warning; the last checkpoint stays.
 //
-// While it lives, SIGTERM, SIGINT or SIGUSR1 to any rank (a batch system's
-// notice that the time is over, say) ends the training on all of them, after
-// the step that all are in or the next. A second SIGTERM or SIGINT does what it
-// did before. One at a time in a process. Not where `stoppable` is false.
+// If `stoppable`, the signals SIGTERM, SIGINT and SIGUSR1 to any rank end the
+// training on all ranks during the lifetime of this object, after the current
+// step or the next one. A batch system sends one near the time limit. A second
+// SIGTERM or SIGINT has its previous effect. Only one object may exist in a
+// process.
 class Checkpoints {
  public:
-  // What it takes outlives it. `seconds` is what --checkpoint-every-minutes
-  // goes by; `restarts` how often the job was started again, and its store.
+  // The arguments must outlive this object. `seconds` is the clock for
+  // --checkpoint-every-minutes. `environment` gives the number of restarts and
+  // the launcher's commit store.
   Checkpoints(
       const RunFlags& run, const std::string& model_name,
       torch::nn::Module& model, torch::optim::Optimizer& optimizer,
@@ -69,55 +70,58 @@ class Checkpoints {
       bool stoppable = true,
       const base::Environment& environment = base::ProcessEnvironment());
 
-  // For values that survive, too: add them before Begin().
+  // Use this to add values to the state; add them before Begin().
   elastic::State& state() { return state_; }
 
-  // Gives all ranks rank 0's model, optimizer and position: those of --resume,
-  // if that is given, or, in a job that was started again, the newest commit,
-  // on whatever number of ranks it was made; else those of rank 0. Returns the
+  // Gives all ranks the model, optimizer and position of rank 0. In a
+  // restarted job they come from the newest commit, made with any number of
+  // ranks; else from --resume if given; else from rank 0's memory. Returns the
   // steps to take. Throws InputError on all ranks if a file cannot be read or
-  // is of another model. Then nothing refuses the run any more: unless all
-  // steps are done, the timeline starts, with StartTimeline()'s errors, and
-  // what
-  // --overwrite replaces is removed, so that no later start of the job takes it
-  // for its own. Collective.
+  // holds another model.
+  //
+  // After these checks, if steps remain, the timeline starts (with the errors
+  // of StartTimeline()). Then the files that --overwrite replaces are removed,
+  // so that no later start of the job resumes from them. Collective.
   StepRange Begin();
 
-  // After every step, `done` of them in all. Commits if it is time by steps or,
-  // by rank 0's clock after the step before, by minutes, and leaves the ends of
-  // epochs and run to AfterEpoch. Where `stoppable`, a commit has each rank's
-  // own buffers, and ranks wait for one another where there is one. Where a
-  // parameter is not finite it warns instead. True, on all ranks: a signal asks
-  // for the end; it has saved, and no step is to follow, nor an AfterEpoch().
-  // Collective where `stoppable`, but waits for what the ranks said one step
-  // before only.
+  // Call this after every step; `done` counts all steps. Commits if a
+  // checkpoint is due by steps or by minutes. The minutes are those of rank 0's
+  // clock after the previous step. AfterEpoch() handles the ends of epochs and
+  // of the run. If `stoppable`, a commit includes each rank's own buffers, and
+  // ranks wait for each other during a commit. If a parameter is not finite,
+  // warns and does not commit.
+  //
+  // Returns true on all ranks if a signal asks to stop. The state is then
+  // saved; call neither another step nor AfterEpoch(). Collective if
+  // `stoppable`, but it waits only for what the ranks submitted one step
+  // before.
   bool AfterStep(int64_t done);
 
-  // What AfterStep() has taken on this rank for the file since it was asked
-  // last: no training. Where `stoppable`, ranks have waited for rank 0's in it;
-  // what commits to the store alone take is part of the steps.
+  // Seconds that AfterStep() spent on this rank for the file since the last
+  // call; they are no training time. If `stoppable`, they include the wait for
+  // rank 0. Commits to the store only count as part of the steps.
   double TakeSavingSeconds() { return std::exchange(saving_seconds_, 0); }
 
-  // Before AverageBuffers(): a run that ends within an epoch is resumed with
-  // what each rank has now, as if it had not ended. Collective.
+  // Call this before AverageBuffers(): a run that ends within an epoch can then
+  // resume with each rank's own buffers, as if it had not ended. Collective.
   void KeepOwnBuffers(int64_t done);
 
-  // At the end of each epoch and of the run. Commits if it is time. Throws on
-  // all ranks if a parameter is not finite: then the last checkpoint stays.
-  // Collective.
+  // Call this at the end of each epoch and of the run. Commits if it is due.
+  // Throws on all ranks if a parameter is not finite; the last checkpoint then
+  // stays. Collective.
   void AfterEpoch(int64_t done);
 
-  // When all else is done. Throws on all ranks if the last checkpoint could not
-  // be written; else SharedError if a signal has ended the training.
+  // Call this at the very end. Throws on all ranks if the last checkpoint could
+  // not be written; throws SharedError if a signal has ended the training.
   // Collective.
   void Finish();
 
  private:
-  // For a checkpoint that is an extra.
+  // Commits a checkpoint whose failure is only a warning.
   void TryCommit(int64_t done, elastic::Save save);
   bool IsDueByStep(int64_t done) const;
-  bool IsDueByClock() const;  // this rank's
-  // What rank 0's clock said after the last step that was not an epoch's last;
+  bool IsDueByClock() const;  // uses this rank's clock
+  // The state of rank 0's clock after the last step that did not end an epoch;
   // the same on all ranks. Collective.
   bool TakeClockAnswer();
   void AskClock();
@@ -131,13 +135,13 @@ class Checkpoints {
   DistributedSampler& sampler_;
   const std::function<double()> seconds_;
   const bool stoppable_;
-  int64_t steps_done_ = 0;  // in all starts
+  int64_t steps_done_ = 0;  // in all starts of the job
   StepRange steps_;
   double saved_at_s_;
   double saving_seconds_ = 0;
-  std::optional<Work> clock_question_;  // under way
+  std::optional<Work> clock_question_;  // in progress
   int64_t buffers_kept_after_ = -1;     // steps
-  int stopped_by_ = 0;                  // a signal
+  int stopped_by_ = 0;                  // number of the signal
   int64_t stopped_after_ = 0;           // steps
   std::optional<elastic::StopSignals> signals_;
   elastic::State state_;
@@ -145,41 +149,42 @@ class Checkpoints {
 
 std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations);
 
-// Replaces every floating-point buffer (batch normalisation's running mean and
-// variance, which each rank gathers from its own images) by its mean over the
-// ranks. Collective.
+// Replaces every floating-point buffer by its mean over the ranks. Such buffers
+// are batch normalisation's running mean and variance, which each rank computes
+// from its own images. Collective.
 void AverageBuffers(torch::nn::Module& model);
 
-// A number that depends on every bit of the model's parameters, and not on
-// their memory format.
+// A hash of every bit of the model's parameters, independent of their memory
+// format.
 int64_t ParameterDigest(const torch::nn::Module& model);
 
-// loss.backward(), as a span of the timeline.
+// Calls loss.backward() in a span of the timeline.
 void Backward(const torch::Tensor& loss);
 
-// Every rank's ParameterDigest, by rank. Collective.
+// Returns every rank's ParameterDigest, by rank. Collective.
 std::vector<int64_t> GatherParameterDigests(const torch::nn::Module& model);
 
-// Each value's sum over the ranks, which all have as many. Collective.
+// Returns each value's sum over the ranks; all must pass the same number of
+// values. Collective.
 std::vector<double> SumOverRanks(const std::vector<double>& values);
 
-// What a report is about.
+// The subject of a report.
 struct ReportSubject {
   std::string program;
   std::string settings;           // the flags, as JSON
-  std::string items;              // what is trained on, in the plural
-  support::Properties data = {};  // what it is, and what is done to it
+  std::string items;  // the unit of the training data, in the plural
+  support::Properties data = {};  // what the data is, and how it is transformed
 };
 
-// Speeds are summed over the ranks; `losses` are of all ranks together already.
-// Collective.
+// Creates a report. Speeds are summed over the ranks; `losses` are already
+// means over all ranks. Collective.
 Report MakeReport(const ReportSubject& subject, const StepRange& steps,
                   const IntervalMeter& meter, const std::vector<double>& losses,
                   const std::vector<Evaluation>& evaluations,
                   const torch::nn::Module& model);
 
-// Writes the report on rank 0 to --report and --report-html, if these are
-// given. Throws SharedError on all ranks if that fails. Collective.
+// Writes the report on rank 0 to the files of --report and --report-html, if
+// given. Throws SharedError on all ranks on failure. Collective.
 void SaveReport(const Report& report, const RunFlags& run);
 
 }  // namespace hvdlite::trainers

@@ -1,4 +1,4 @@
-// The report at the end of a training.
+// Creates and writes the report at the end of a training.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <hvdlite/hvdlite.h>
@@ -18,13 +18,13 @@
 namespace hvdlite::trainers {
 namespace {
 
-// Whether LibTorch computes by it.
+// Returns whether LibTorch computes with oneDNN.
 std::string OneDnn() {
   if (!at::hasMKLDNN()) return "LibTorch was built without it";
   return at::globalContext().userEnabledMkldnn() ? "on" : "off";
 }
 
-// By which instructions --bf16 computes.
+// Returns the instructions that --bf16 uses.
 std::string Bfloat16() {
   const std::set<std::string> flags = support::CpuFlags(
       support::SystemFiles().Text("/proc/cpuinfo").value_or(""));
@@ -34,8 +34,8 @@ std::string Bfloat16() {
   return found.empty() ? "not known" : "by " + found;
 }
 
-// Whether no lower rank is on this machine, which can be several of the world's
-// nodes (HVDLITE_VIRTUAL_NODES, containers). Collective.
+// True if no lower rank runs on this machine. One machine can hold several
+// nodes of the world (HVDLITE_VIRTUAL_NODES, containers). Collective.
 bool IsFirstOfMachine() {
   const std::vector<std::string> machines =
       allgather_object(support::SystemFiles()
@@ -45,6 +45,7 @@ bool IsFirstOfMachine() {
   return std::find(machines.begin(), own, *own) == own;
 }
 
+// Describes this machine, and the CPU use of other programs on all machines.
 // Collective.
 support::Properties MachineOf(const IntervalMeter& meter) {
   const bool is_first = IsFirstOfMachine();

@@ -23,23 +23,24 @@ constexpr char kTransformerHelp[] =
     "  mpirun -np 2 train_transformer --data-dir DIR\n"
     "  mpirun -np 2 train_transformer --task lm --text FILE --layers 6\n"
     "\n"
-    "DIR holds cullpdb+profile_6133_filtered.npy.gz, to train with, and\n"
-    "cb513+profile_split1.npy.gz, to test on; or, where not both are there,\n"
-    "cullpdb+profile_6133.npy.gz, which is divided. generate_pssp makes small\n"
-    "ones. However many ranks there are, a step processes\n"
-    "--global-batch-size sequences, and its gradient is that of one process.\n";
+    "DIR holds cullpdb+profile_6133_filtered.npy.gz, for training, and\n"
+    "cb513+profile_split1.npy.gz, for testing. If one of them is missing,\n"
+    "cullpdb+profile_6133.npy.gz is divided into both sets. generate_pssp\n"
+    "makes small files. With any number of ranks, a step processes\n"
+    "--global-batch-size sequences and uses the gradient that one process\n"
+    "would compute.\n";
 
 void AddTaskFlags(CLI::App& app, TransformerFlags& flags) {
-  app.add_option("--task", flags.task, "What to learn")
+  app.add_option("--task", flags.task,
+                 "Task: protein structure (pssp) or language model (lm)")
       ->check(CLI::IsMember({"pssp", "lm"}))
       ->group("Data");
   app.add_option("--data-dir", flags.data_dir,
-                 "Directory with the proteins, for --task pssp")
+                 "Directory with the protein files for --task pssp")
       ->group("Data");
-  app.add_option("--text", flags.text, "File of any text, for --task lm")
+  app.add_option("--text", flags.text, "Text file for --task lm")
       ->group("Data");
-  app.add_option("--context", flags.context,
-                 "Bytes of a sequence, for --task lm")
+  app.add_option("--context", flags.context, "Bytes per sequence for --task lm")
       ->check(CLI::Range(1, 1 << 20))
       ->group("Data");
 }
@@ -50,43 +51,44 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
         ->check(support::Positive())
         ->group("Model");
   };
-  add("--layers", flags.layers, "Layers, of encoder and decoder each in pssp");
+  add("--layers", flags.layers, "Layers; in pssp, of encoder and decoder each");
   add("--d-model", flags.d_model, "Width of the model");
-  add("--d-inner", flags.d_inner, "Width inside the feed-forward networks");
-  add("--heads", flags.heads, "Heads of an attention");
+  add("--d-inner", flags.d_inner, "Inner width of the feed-forward networks");
+  add("--heads", flags.heads, "Number of attention heads");
   add("--d-k", flags.d_k,
       "Width of a head's keys and values in pssp; in lm it is --d-model by "
       "--heads");
-  app.add_option("--dropout", flags.dropout,
-                 "Share of values that are dropped out")
+  app.add_option("--dropout", flags.dropout, "Dropout probability")
       ->check(CLI::Range(0.0, 0.99))
       ->group("Model");
   app.add_option("--attention-dropout", flags.attention_dropout,
-                 "Share of attention weights that are dropped out in pssp")
+                 "Dropout probability of attention weights in pssp")
       ->check(CLI::Range(0.0, 0.99))
       ->group("Model");
   app.add_flag(
          "--bf16", flags.bf16,
-         "Compute forward passes in bfloat16 where that is safe "
-         "(autocast); weights and gradients stay float32. On a processor "
-         "without instructions for it (avx512_bf16 or amx_bf16; Arm: bf16 "
-         "or svebf16) it is far slower, and warns")
+         "Compute forward passes in bfloat16 where that is safe (autocast); "
+         "weights and gradients stay float32. Far slower, with a warning, on "
+         "a processor without instructions for it (avx512_bf16 or amx_bf16; "
+         "Arm: bf16 or svebf16)")
       ->group("Model");
 }
 
 void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
   AddBatchSizeFlags(app, flags.batch_size, "Sequences", "Training");
   app.add_option("--deal", flags.deal,
-                 "How a step's sequences are dealt to the ranks: by length, so "
-                 "that none waits for another's longer ones, or at random")
+                 "How a step's sequences are divided among the ranks. length: "
+                 "so that all ranks get sequences of similar length; random: "
+                 "at random")
       ->check(CLI::IsMember({"length", "random"}))
       ->group("Training");
   app.add_option("--warmup-steps", flags.warmup_steps,
-                 "The learning rate of step s is --lr-factor * d_model^-0.5 * "
-                 "min(s^-0.5, s * W^-1.5) for this W")
+                 "Warm-up steps W: the learning rate of step s is --lr-factor "
+                 "* d_model^-0.5 * min(s^-0.5, s * W^-1.5)")
       ->check(support::Positive())
       ->group("Training");
-  app.add_option("--lr-factor", flags.lr_factor, "See --warmup-steps")
+  app.add_option("--lr-factor", flags.lr_factor,
+                 "Factor of the learning rate; see --warmup-steps")
       ->check(support::Positive())
       ->group("Training");
   app.add_option("--smoothing", flags.smoothing,
@@ -121,12 +123,11 @@ support::CommandLine<TransformerFlags> ParseTransformerFlags(
         AddModelFlags(app, flags);
         AddTrainingFlags(app, flags);
         AddRunFlags(app, flags.run);
-        app.add_flag(
-            "--no-test", flags.no_test,
-            "Train only, and do not test after an epoch: to measure speed");
+        app.add_flag("--no-test", flags.no_test,
+                     "Do not test after each epoch, to measure speed");
         app.add_flag(
                "--profile", flags.profile,
-               "Print rank 0's operators, those that took most time first")
+               "Print rank 0's operators in descending order of self time")
             ->group("Run");
       },
       CheckTransformerFlags);

@@ -9,11 +9,11 @@
 
 namespace hvdlite::trainers {
 
-// What each means is in train_transformer --help.
+// train_transformer --help explains the flags.
 struct TransformerFlags {
   std::string task = "pssp";
-  std::string data_dir;  // of pssp
-  std::string text;      // of lm
+  std::string data_dir;  // for pssp
+  std::string text;      // for lm
   int64_t context = 256;
 
   int64_t layers = 2;
@@ -22,11 +22,11 @@ struct TransformerFlags {
   int64_t heads = 8;
   int64_t d_k = 64;
   double dropout = 0.5;
-  double attention_dropout = 0.1;  // of pssp
+  double attention_dropout = 0.1;  // for pssp
   bool bf16 = false;
 
   BatchSize batch_size = {.count = 20, .of = BatchSize::Of::kAllRanks};
-  std::string deal = "length";  // or random
+  std::string deal = "length";  // or "random"
   int64_t warmup_steps = 4000;
   double lr_factor = 1;
   double smoothing = 0;
@@ -39,7 +39,7 @@ struct TransformerFlags {
 support::CommandLine<TransformerFlags> ParseTransformerFlags(
     int argc, const char* const* argv);
 
-// As a JSON object.
+// Formats the flags as a JSON object.
 std::string ToJson(const TransformerFlags& flags);
 
 }  // namespace hvdlite::trainers

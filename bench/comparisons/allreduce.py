@@ -1,13 +1,12 @@
-"""Allreduce by size: hvdlite's data plane against the best of MPI.
+"""Allreduce by size: compares hvdlite's data plane with the best of MPI.
 
-Runs `hvdlite_bench sweep` with each setting of MPI in turn, several rounds, each
-round beginning with another: the point-to-point layer is ob1 or ucx, and malloc
-gives memory back to the system or keeps it (which spares MPI's temporary buffers
-page faults). A ratio is hvdlite's time, with --ours-setting, divided by the
-shortest that MPI took in that round with any setting, flat or in chunks of 1 MB;
-below 1 hvdlite is faster. Rounds in which the cores of ranks 0 and 1 were near
-and far from each other (by the time of a ping-pong) are told apart; rounds in
-which that changed are dropped.
+Runs `hvdlite_bench sweep` with each setting of MPI in turn, for several rounds. Each
+round begins with another setting. The point-to-point layer is ob1 or ucx, and malloc
+returns memory to the system or keeps it, which avoids page faults of MPI's temporary
+buffers. A ratio is hvdlite's time with --ours-setting, divided by MPI's shortest time
+in that round with any setting, flat or in chunks of 1 MB; below 1 hvdlite is faster.
+Rounds with near and with far cores of ranks 0 and 1 (by the time of a ping-pong) have
+separate tables; rounds in which this distance changed are dropped.
 """
 
 import os
@@ -31,17 +30,18 @@ def parse_arguments(words):
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--inner-rounds", type=int, default=3,
-                        help="rounds of a run, of which the median is taken")
-    parser.add_argument("--warmup", type=int, default=1, help="rounds of a run before that")
-    parser.add_argument("--min-bytes", default="4", help="as hvdlite_bench takes it: 64K, 1M")
+                        help="measured rounds per run; their median counts")
+    parser.add_argument("--warmup", type=int, default=1, help="warm-up rounds per run")
+    parser.add_argument("--min-bytes", default="4", help="smallest size, such as 64K or 1M")
     parser.add_argument("--max-bytes", default="256M")
-    parser.add_argument("--chunk-bytes", help="what hvdlite reduces at a time")
-    parser.add_argument("--pack", action="store_true", help="through a copy, as tensors go")
+    parser.add_argument("--chunk-bytes", help="bytes that hvdlite reduces at a time")
+    parser.add_argument("--pack", action="store_true", help="copy through a buffer, as for tensors")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--ours-setting", choices=SETTINGS, default="ob1",
-                        help="the run whose time of hvdlite counts")
-    parser.add_argument("--commit", default=launch.commit(), help="default: what git says")
-    arguments = launch.parse(parser, "file for everything that was measured",
+                        help="setting of the runs whose time counts as hvdlite's")
+    parser.add_argument("--commit", default=launch.commit(),
+                        help="version of the source; default: the output of git describe")
+    arguments = launch.parse(parser, "file for all measurements",
                              ["--rounds", "--inner-rounds"], words)
     if arguments.ours_setting not in arguments.settings:
         parser.error("--ours-setting must be among --settings")
@@ -49,7 +49,7 @@ def parse_arguments(words):
 
 
 def usable_settings(arguments, binary, scratch):
-    """Those that this MPI has; tells of the others."""
+    """Returns the settings that this MPI supports; prints the others."""
     usable = []
     for setting in arguments.settings:
         try:
@@ -73,14 +73,14 @@ def sweep_arguments(arguments):
 
 
 def bus_factor(ranks):
-    """What an allreduce at least sends per byte of its buffer."""
+    """The minimum of bytes that an allreduce sends per byte of its buffer."""
     return 2 * (ranks - 1) / ranks
 
 
 def merge_round(results):
-    """`results`: what `hvdlite_bench sweep` wrote with each setting, one right after the
-    other. Returns, by size, how far apart the cores were (if they stayed so through all of
-    them) and the median time in us of every contender with every setting."""
+    """Merges `results`, the output of `hvdlite_bench sweep` with each setting in turn.
+    Returns for each size the distance of the cores ("moved" if it changed) and the median
+    time in us of every implementation with every setting."""
     merged = {}
     for setting, result in results.items():
         for case in result["cases"]:
@@ -95,9 +95,9 @@ def merge_round(results):
 
 
 def compare(rounds, size, distance, ours, setting):
-    """`ours`, run with `setting`, and the best MPI of all settings in each of the merged
-    `rounds` that have `distance`: lists of equal length of their times in us, and of
-    "setting contender" for who was best."""
+    """Compares `ours`, run with `setting`, with the best MPI of all settings in the merged
+    `rounds` that have `distance`. Returns lists of equal length: the times in us of both,
+    and "setting implementation" of the best MPI."""
     own_us, best_us, best = [], [], []
     for found in (merged[size] for merged in rounds if size in merged):
         own = found["us"].get((setting, "hvdlite", ours))
@@ -138,7 +138,7 @@ def print_tables(rounds, arguments):
             print_comparison(ours, distance, rounds, arguments)
     moved = sum(found["distance"] == "moved" for merged in rounds for found in merged.values())
     if moved:
-        print("\n%d of %d pairs of a round and a size dropped: the cores moved meanwhile" % (
+        print("\n%d of %d pairs of a round and a size dropped: the cores' distance changed" % (
             moved, sum(len(merged) for merged in rounds)))
 
 

@@ -1,8 +1,8 @@
 """One process of PyTorch's distributed data-parallel training over Gloo, for `bench/compare peers`.
 
 usage: ddp_worker.py RANK RANKS SCRATCH PLAN
-PLAN is a JSON file: workloads (lists of elements by name), rounds, warmup, operations. What
-was measured goes to SCRATCH/rank<RANK>.json; times are in seconds of the monotonic clock.
+PLAN is a JSON file: workloads (lists of elements by name), rounds, warmup, operations. The
+measurements go to SCRATCH/rank<RANK>.json; times are in seconds of the monotonic clock.
 """
 
 import json
@@ -18,8 +18,8 @@ PAUSE_SECONDS = 0.001
 
 
 class MakeGradient(torch.autograd.Function):
-    """Depends on a parameter in name only: its backward makes the parameter's gradient, in
-    new memory, as a layer's would."""
+    """A function without computation. Its backward creates the parameter's gradient in new
+    memory, as a layer's backward would."""
 
     @staticmethod
     def forward(context, parameter, value):
@@ -32,7 +32,7 @@ class MakeGradient(torch.autograd.Function):
 
 
 class Model(torch.nn.Module):
-    """Parameters whose gradients come in the order of `elements`."""
+    """Parameters whose gradients appear in the order of `elements`."""
 
     def __init__(self, elements):
         super().__init__()
@@ -43,8 +43,8 @@ class Model(torch.nn.Module):
         return torch.stack([MakeGradient.apply(parameter, value) for parameter in self.gradients])
 
 
-# DDP's options, and whether gradients are dropped before a step or filled with zeros. A view
-# that is dropped is made anew, and costs a copy.
+# (gradient_as_bucket_view, set gradients to None before a step instead of zero). DDP must
+# create a dropped view again, which costs a copy.
 WAYS = {
     "ddp": (False, True),
     "ddp_views": (True, True),
@@ -71,7 +71,7 @@ def check(tensors, expected, what):
 
 
 def measure_steps(elements, plan):
-    """Steps with DDP and of the same model without it, by way."""
+    """Returns times of steps with DDP and without it, for each of WAYS."""
     measured = {}
     mean = (dist.get_world_size() + 1) / 2
     for way, (views, drop) in WAYS.items():
@@ -89,7 +89,7 @@ def measure_steps(elements, plan):
 
 
 def measure_one_by_one(elements, plan):
-    """All tensors by all_reduce(async_op=True), then waited for, the last one first."""
+    """Submits all tensors with all_reduce(async_op=True), then waits, last one first."""
     tensors = [torch.full((count,), float(dist.get_rank() + 1)) for count in elements]
 
     def reduce_all():
@@ -105,7 +105,7 @@ def measure_one_by_one(elements, plan):
 
 
 def measure_latency(operations, pause):
-    """One 4-byte all_reduce after the other, each after a pause of so many seconds or none."""
+    """Runs 4-byte all_reduces one after the other, each after a pause in seconds or none."""
     tensor = torch.zeros(1)
     times = []
     dist.barrier()

@@ -1,19 +1,19 @@
-"""hvdlite against PyTorch's DistributedDataParallel (DDP) over Gloo.
+"""Compares hvdlite with PyTorch's DistributedDataParallel (DDP) over Gloo.
 
-In every round hvdlite_bench and a run of PyTorch take turns, in alternating order,
-both with one process to a core and one thread each, over loopback or memory of
-this host only, and both with malloc giving memory back to the system and keeping it.
-Compared, each as the best of hvdlite's times divided by the best of DDP's:
+In every round hvdlite_bench and a run of PyTorch take turns, in alternating order.
+Both have one process per core and one thread each, and use only loopback or memory of
+this host. Both run twice: malloc returns memory to the system, or keeps it. A ratio
+divides the best of hvdlite's times by the best of DDP's:
 
-  step NAME        what synchronising the gradients adds to a step: with
+  step NAME        the time that synchronisation of gradients adds to a step: with
                    DistributedOptimizer minus without hvdlite; with DDP minus the
                    same model without DDP. With and without gradients as views.
-  one by one NAME  every tensor submitted by itself, the last one waited for first
+  one by one NAME  every tensor is submitted separately; the wait begins with the last
   together         one 4-byte tensor, all ranks wait
-  after_pause      the same, each after 1 ms asleep
+  after_pause      the same, each after 1 ms of sleep
 
-Needs PyTorch for Python (Debian: apt-get install python3-torch); exits with 77 where
-there is none. Horovod is not compared.
+Needs PyTorch for Python (Debian: apt-get install python3-torch); exits with 77 without
+it. Horovod is not part of the comparison.
 """
 
 import json
@@ -32,17 +32,18 @@ WITH_GLOO = "import sys, torch.distributed as d; sys.exit(0 if d.is_available() 
 
 def parse_arguments(words):
     parser = launch.parser("bench/compare peers", __doc__)
-    parser.add_argument("--python", help="interpreter that has PyTorch; default: looks for one")
+    parser.add_argument("--python", help="interpreter with PyTorch; default: the first one found")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--inner-rounds", type=int, default=7,
-                        help="samples of a run, of which the median is taken")
-    parser.add_argument("--warmup", type=int, default=3, help="samples of a run before that")
-    parser.add_argument("--operations", type=int, default=500, help="4-byte tensors of a run")
+                        help="measured samples per run; their median counts")
+    parser.add_argument("--warmup", type=int, default=3, help="warm-up samples per run")
+    parser.add_argument("--operations", type=int, default=500, help="4-byte tensors per run")
     parser.add_argument("--workload", action="append", dest="workloads", metavar="NAME",
-                        help="only this one; may be repeated; `hvdlite_bench workloads` lists them")
-    parser.add_argument("--commit", default=launch.commit(), help="default: what git says")
-    arguments = launch.parse(parser, "file for everything that was measured",
+                        help="workload to run; may be repeated; `hvdlite_bench workloads` lists them")
+    parser.add_argument("--commit", default=launch.commit(),
+                        help="version of the source; default: the output of git describe")
+    arguments = launch.parse(parser, "file for all measurements",
                              ["--rounds", "--inner-rounds"], words)
     arguments.workloads = arguments.workloads or WORKLOADS
     return arguments
@@ -62,7 +63,7 @@ def run_hvdlite(arguments, scratch, malloc):
 
 
 def run_ddp(arguments, plan_file, malloc):
-    """Starts the ranks, each on a core of its own, and waits for all; their results."""
+    """Runs the ranks, each on its own core, and returns their results."""
     with launch.scratch_folder() as scratch:
         cores = launch.allowed_cores()
         processes = []
@@ -81,7 +82,7 @@ def run_ddp(arguments, plan_file, malloc):
                 output, _ = process.communicate()
                 if process.returncode != 0:
                     failures.append(output)
-                    break  # the others would wait for it
+                    break  # the others would wait for this process
         finally:
             for process in processes:
                 if process.poll() is None:
@@ -97,14 +98,14 @@ def run_ddp(arguments, plan_file, malloc):
 
 
 def operation_us(ranks):
-    """Times in us of operations that all ranks took part in, each from the last rank's start
-    to the last rank's end. `ranks`: for each, pairs of start and end in seconds."""
+    """Times in us of operations of all ranks, each from the last rank's start to the last
+    rank's end. `ranks` holds pairs of start and end in seconds for each rank."""
     return [1e6 * (max(end for _, end in times) - max(start for start, _ in times))
             for times in zip(*ranks)]
 
 
 def ddp_us(results):
-    """Median times in us, by what was measured, of one run; `results` of all ranks."""
+    """Median times in us of one run, by measurement. `results` are those of all ranks."""
     def median_of(pick):
         return statistics.median(operation_us([pick(result) for result in results]))
 
@@ -121,8 +122,8 @@ def ddp_us(results):
 
 
 def hvdlite_us(gradients, latency):
-    """The same of hvdlite_bench's results; one contender each for what it submits one by one,
-    several for steps."""
+    """The same for hvdlite_bench's results. A measurement "one by one" has one
+    implementation, a step has several."""
     def medians(case):
         return {contender["name"]: statistics.median(contender["samples"])
                 for contender in case["contenders"] if contender["samples"]}
@@ -141,8 +142,8 @@ def hvdlite_us(gradients, latency):
 
 
 def by_setting(results):
-    """What several runs of one side measured, each under a setting of its own, as one: its ways
-    are named WAY/SETTING."""
+    """Merges the measurements of one side with several settings; its ways get the names
+    WAY/SETTING."""
     merged = {}
     for setting, found in results.items():
         for measurement, ways in found.items():
@@ -152,9 +153,9 @@ def by_setting(results):
 
 
 def ratios(rounds, measurement, distance):
-    """The best of hvdlite divided by the best of DDP, of the rounds with `distance`. Rounds in
-    which a difference of two times is not positive tell nothing and are left out. `rounds`:
-    dicts of distance, hvdlite and ddp."""
+    """The best of hvdlite divided by the best of DDP, for the rounds with `distance`. Skips
+    rounds in which a difference of two times is not positive. `rounds` are dicts with
+    distance, hvdlite and ddp."""
     found = []
     for a_round in rounds:
         ours = min(a_round["hvdlite"][measurement].values())
@@ -165,7 +166,7 @@ def ratios(rounds, measurement, distance):
 
 
 def probe(arguments, scratch):
-    """How far apart the cores are now."""
+    """Measures the present distance between the cores."""
     result = launch.hvdlite_bench(os.path.join(arguments.bin, "hvdlite_bench"), arguments.ranks,
                                   ["probe", "--rounds", "3", "--warmup", "1"], scratch)
     return arithmetic.common_distance(result["cases"][0]["distance"])
@@ -201,7 +202,7 @@ def print_measurement(measurement, distance, rounds):
     if found:
         print("  hvdlite / DDP                %s" % arithmetic.format_summary(arithmetic.summarise(found)))
     if len(found) < len(chosen):
-        print("  %d rounds left out: a difference of two times was not positive" % (
+        print("  %d rounds skipped: a difference of two times was not positive" % (
             len(chosen) - len(found)))
 
 
@@ -209,14 +210,14 @@ def main(words):
     arguments = parse_arguments(words)
     arguments.python = launch.with_torch(arguments.python, WITH_GLOO)
     if arguments.python is None:
-        print("skipped: no Python interpreter with torch.distributed was found. Remedy: "
+        print("skipped: found no Python interpreter with torch.distributed. Remedy: "
               "apt-get install python3-torch (as root), or --python INTERPRETER")
         return SKIPPED
     listed = launch.run([os.path.join(arguments.bin, "hvdlite_bench"), "workloads"], os.environ)
     workloads = json.loads(listed.stdout)
     unknown = [name for name in arguments.workloads if name not in workloads]
     if unknown:
-        sys.exit("bench/compare peers: no workload is called %s; there are: %s" % (
+        sys.exit("bench/compare peers: unknown workload %s; known workloads: %s" % (
             unknown[0], " ".join(workloads)))
     rounds = []
     with launch.scratch_folder() as scratch:
@@ -241,7 +242,7 @@ def main(words):
             print_measurement(measurement, distance, rounds)
     moved = sum(a_round["distance"] == "moved" for a_round in rounds)
     if moved:
-        print("\n%d rounds dropped: the cores moved meanwhile" % moved)
+        print("\n%d rounds dropped: the cores' distance changed" % moved)
     output.write_json(arguments.json, {"program": "bench/compare peers", "arguments": vars(arguments),
                                        "rounds": rounds})
     return 0

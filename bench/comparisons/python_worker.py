@@ -1,9 +1,9 @@
 """Trains the trainers' models with PyTorch in Python, for `bench/compare trainers`.
 
 usage: python_worker.py MODEL BATCH_SIZE LENGTH STEPS WARMUP
-MODEL: resnet50 (images of LENGTH x LENGTH) or pssp (proteins of LENGTH residues). Prints
-the seconds of every step after the warm-up as a JSON list. One process; threads as
-OMP_NUM_THREADS says. The models and the operators they call are those of trainers/models.
+MODEL is resnet50 (images of LENGTH x LENGTH) or pssp (proteins of LENGTH residues). Prints
+the seconds of every step after the warm-up as a JSON list. There is one process;
+OMP_NUM_THREADS sets its threads. Models and operators are those of trainers/models.
 """
 
 import json
@@ -89,7 +89,7 @@ class AddNorm(nn.Module):
 
 
 class Layer(nn.Module):
-    """Of the encoder, or with `memory` of the decoder."""
+    """A layer of the encoder or, with `memory`, of the decoder."""
 
     def __init__(self, decodes, d_model=256, d_inner=512, heads=8, d_k=64, dropout=0.5):
         super().__init__()

@@ -15,19 +15,19 @@ WORKER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "python_worke
 
 
 def reference_blas():
-    """Variables that load the reference BLAS, or None where it is not installed."""
+    """Variables that load the reference BLAS, or None if it is not installed."""
     folders = [os.path.dirname(file) for file in sorted(glob.glob("/usr/lib/*/blas/libblas.so.3"))]
     return {"LD_LIBRARY_PATH": folders[0]} if folders else None
 
 
 def allocator(library):
-    """Variables that load an allocator, or None where it is not installed."""
+    """Variables that load an allocator, or None if it is not installed."""
     file = ctypes.util.find_library(library)
     return {"LD_PRELOAD": file} if file else None
 
 
 def generate_proteins(binaries, folder, length):
-    """As many as make an epoch of two steps: of N, 5600 / 6133 are trained with."""
+    """Generates proteins for epochs of two steps; 5600 / 6133 of them are for training."""
     proteins = 2 * PSSP_BATCH * 6133 // 5600 + 10
     launch.run([os.path.join(binaries, "generate_pssp"), "--output", folder,
                 "--proteins", str(proteins), "--test-proteins", "1", "--plain",
@@ -38,19 +38,20 @@ COORDINATING = re.compile(r"coordinating took ([0-9.]+) s of CPU time in ([0-9.]
 
 
 class Runs:
-    """Each method trains once and returns items/s, the median of the steps after those that
-    warm up. `environment`: in addition to OpenBLAS's core; an empty value unsets a variable.
+    """Each method trains once and returns the median of items/s over the steps after the
+    warm-up. `environment` is in addition to OpenBLAS's core; an empty value unsets a variable.
 
-    `options` has bin, python, steps, length, image_size and batch_size, as `bench/compare trainers`.
+    `options` has bin, python, steps, length, image_size and batch_size, as in
+    `bench/compare trainers`.
     """
 
     def __init__(self, options, scratch, proteins):
         self.options, self.scratch, self.proteins = options, scratch, proteins
         self.openblas = launch.openblas_core()
-        self.coordinating_share = 0  # of a core, in the last run, averaged over its ranks
+        self.coordinating_share = 0  # share of a core in the last run, mean over its ranks
 
     def pssp(self, ranks=1, threads=1, flags=(), environment=None):
-        # An epoch has two steps, and is an interval.
+        # An epoch has two steps and is one interval.
         epochs = (WARMUP_STEPS + self.options.steps + 1) // 2
         return self._train(ranks, threads, WARMUP_STEPS // 2, [
             self._binary("train_transformer"), "--data-dir", self.proteins,

@@ -1,32 +1,31 @@
-"""What synchronisation costs, how fast the trainers are, and what settings change.
+"""Measures the cost of synchronisation, the speed of the trainers, and the effect of settings.
 
-  one         ResNet50, one process through the library against the same with --no-sync,
-              which is plain LibTorch
-  two         two processes through the library against the same two with --no-sync
-  barrier     two processes through the library against the same two that only wait for
-              each other in every step: what is left is the cost of averaging
-  speedup     PSSP transformer, 20 sequences a step: 2 ranks with 1 thread each, and 1 rank
-              with 2 threads, each against 1 rank with 1 thread
+  one         ResNet50, one process with hvdlite, compared with --no-sync, which is plain
+              LibTorch
+  two         two processes with hvdlite, compared with --no-sync
+  barrier     two processes with hvdlite, compared with two that only wait for each other
+              in every step: the difference is the cost of averaging
+  speedup     PSSP transformer, 20 sequences per step: 2 ranks with 1 thread each, and 1 rank
+              with 2 threads, compared with 1 rank with 1 thread
   reference   the same with the reference BLAS
-  pssp        the same model in C++ against PyTorch in Python; one process, 1 thread;
-              'recommended': with the settings recommended in docs/results/2026-11-benchmarks.md
+  pssp        the same model in C++, compared with PyTorch in Python; one process, 1 thread;
+              'recommended': with the settings of docs/results/2026-11-benchmarks.md
   resnet50    the same for ResNet50, synthetic images
   settings-pssp, settings-resnet50
-              BLAS, allocators, memory formats and bfloat16, each against the default;
+              BLAS, allocators, memory formats and bfloat16, compared with the default;
               1 thread
   settings-omp
-              how 2 threads of OpenMP are placed and wait, PSSP, against the default
+              placement and waiting of 2 OpenMP threads, PSSP, compared with the default
 
-In every round all contenders run once, in alternating order, each rank on a core of its
-own; a ratio is items/s by items/s of the same round, above 1 the first is faster. For
-those of the library the share of a core that its coordinating took is printed, too. The
-steps of a run that warm it up do not count. Proteins are generated, all of one length, so
-that every step takes the same work. All contenders have the variable that
-tools/openblas_core prints, where nothing else is said.
+In every round all implementations run once, in alternating order, each rank on its own
+core. A ratio divides items/s by items/s of the same round; above 1 the first is faster. For
+hvdlite, the share of a core that the coordinator uses is printed too. Warm-up steps do not
+count. The generated proteins have one length, so that every step takes the same work. All
+implementations get the variable that tools/openblas_core prints, unless stated otherwise.
 
 pssp and resnet50 need PyTorch for Python (Debian: apt-get install python3-torch); jemalloc
-and tcmalloc their libraries (libjemalloc2, libtcmalloc-minimal4). What is not installed is
-left out, and said so.
+and tcmalloc need their libraries (libjemalloc2, libtcmalloc-minimal4). Comparisons without
+their packages are skipped with a message.
 """
 
 import os
@@ -43,19 +42,19 @@ NAMES = ["one", "two", "barrier", "speedup", "reference", "pssp", "resnet50", "s
 def parse_arguments(words):
     parser = launch.parser("bench/compare trainers", __doc__)
     parser.add_argument("--only", action="append", choices=NAMES,
-                        help="only this comparison; may be repeated")
-    parser.add_argument("--python", help="interpreter that has PyTorch; default: looks for one")
+                        help="comparison to run; may be repeated; default: all")
+    parser.add_argument("--python", help="interpreter with PyTorch; default: the first one found")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=8, help="steps of a run that count")
-    parser.add_argument("--length", type=int, default=200, help="residues of a protein")
+    parser.add_argument("--steps", type=int, default=8, help="measured steps per run")
+    parser.add_argument("--length", type=int, default=200, help="residues per protein")
     parser.add_argument("--image-size", type=int, default=224)
-    parser.add_argument("--batch-size", type=int, default=8, help="images of a step and rank")
-    parser.add_argument("--arch", default="resnet50", help="of one, two and barrier")
+    parser.add_argument("--batch-size", type=int, default=8, help="images per step and rank")
+    parser.add_argument("--arch", default="resnet50", help="network of one, two and barrier")
     return launch.parse(parser, "file for all samples", ["--rounds", "--steps"], words)
 
 
 def environments():
-    """Settings of the environment, by name."""
+    """Environment variables of settings, by name."""
     return {
         "reference BLAS": trainer_runs.reference_blas(),
         "OpenBLAS's own choice": {"OPENBLAS_CORETYPE": ""} if launch.openblas_core() else None,
@@ -66,7 +65,7 @@ def environments():
 
 
 def synchronisation(runs, ranks, other, environment=None):
-    """The library, and without its averages."""
+    """Training with hvdlite, and the same with the flag `other` instead of averaging."""
     arch = ["--arch", runs.options.arch]
     return {"hvdlite": lambda: runs.resnet50(ranks, flags=arch),
             other: lambda: runs.resnet50(ranks, flags=[*arch, other], environment=environment)}
@@ -80,7 +79,7 @@ def speedups(runs, environment):
 
 
 def against_python(runs, model, recommended_flags):
-    """None where Python has no PyTorch."""
+    """Returns None if Python has no PyTorch."""
     if runs.options.python is None:
         return None
     in_cpp = getattr(runs, model)
@@ -90,7 +89,7 @@ def against_python(runs, model, recommended_flags):
 
 
 def settings(train, flags):
-    """Every one alone, and the default, which comes last."""
+    """Every setting alone, and the default at the end."""
     found = {name: None if variables is None else
              (lambda variables=variables: train(environment=variables))
              for name, variables in environments().items()}
@@ -98,7 +97,7 @@ def settings(train, flags):
         found[name] = lambda words=words: train(flags=words)
     missing = [name for name, contender in found.items() if contender is None]
     if missing:
-        print("left out, as not installed or not needed: " + ", ".join(missing))
+        print("skipped, not installed or not needed: " + ", ".join(missing))
     return {**{name: contender for name, contender in found.items() if contender},
             "default": train}
 
@@ -113,10 +112,10 @@ def openmp_settings(runs):
 
 
 def comparisons(runs):
-    """By name: contenders, each compared with the last. None: cannot be had here."""
+    """Implementations by comparison; each is compared with the last. Skips what is missing."""
     reference = trainer_runs.reference_blas()
     made = {
-        # A single process without synchronisation needs no MPI: that is plain LibTorch.
+        # A single process without synchronisation needs no MPI, like plain LibTorch.
         "one": lambda: synchronisation(runs, 1, "--no-sync", {"HVDLITE_BACKEND": "single"}),
         "two": lambda: synchronisation(runs, 2, "--no-sync"),
         "barrier": lambda: synchronisation(runs, 2, "--barrier-only"),
@@ -139,7 +138,7 @@ def comparisons(runs):
 
 
 def report(name, contenders, rounds, shares):
-    """Every contender's speed, and its ratio to the last one's."""
+    """Prints every implementation's speed and its ratio to the last one's."""
     print("\n%s" % name)
     names = list(contenders)
     for contender in names:

@@ -1,4 +1,4 @@
-// checks: training steps with the checks that are on by default, and without.
+// checks: training steps with and without the checks that are on by default.
 
 #include <hvdlite/broadcast_state.h>
 #include <hvdlite/config.h>
@@ -24,10 +24,10 @@
 namespace hvdlite::tools {
 namespace {
 
-// In which parameters are compared three times, as in no later steps.
+// The first steps compare parameters three times; the timed steps follow them.
 constexpr int kFirstSteps = 11;
 
-// Parameters, a loss of them, and one that takes less time.
+// Parameters, a loss of them, and a loss that takes less time.
 struct Training {
   torch::OrderedDict<std::string, torch::Tensor> named_parameters;
   std::function<torch::Tensor()> loss;
@@ -48,7 +48,7 @@ Training ResNet50(int64_t batch_size, int64_t pixels) {
           loss_of(/*batch_size=*/2, /*pixels=*/32)};
 }
 
-// A step without computation: whose gradients are made, reduced and used.
+// A step that only makes, reduces and uses gradients.
 Training ThousandOfOneKilobyte() {
   Training training;
   for (int i = 0; i < 1000; ++i) {
@@ -62,9 +62,8 @@ Training ThousandOfOneKilobyte() {
   return training;
 }
 
-// The time of the middle one of `steps` steps, in a world of its own. All of
-// them train the same parameters, which differ from one sample to the next
-// only.
+// The median time of `steps` steps, in a new world for each sample. All worlds
+// train the same parameters, which change from sample to sample.
 Plan ChecksPlan(std::string name, std::string description, Training training,
                 int steps, MPI_Comm mpi) {
   Plan plan;
@@ -113,7 +112,7 @@ int RunChecks(const std::vector<std::string>& workloads, int steps,
                     small
                         ? "1000 parameters of 1 KB"
                         : absl::StrCat("ResNet50, 8 images of ", pixels, " x ",
-                                       pixels, " pixels a rank and step"),
+                                       pixels, " pixels per rank and step"),
                     small ? ThousandOfOneKilobyte()
                           : ResNet50(/*batch_size=*/8, pixels),
                     steps, mpi.communicator())})[0]);
@@ -124,7 +123,7 @@ int RunChecks(const std::vector<std::string>& workloads, int steps,
 }  // namespace
 
 Mode ChecksMode() {
-  return {"checks", "Training steps with the default checks, and without",
+  return {"checks", "Training steps with and without the default checks",
           [](CLI::App& command) {
             const std::vector<std::string> all = {"resnet50", "1000_of_1_kb"};
             auto workloads = std::make_shared<std::vector<std::string>>(all);
@@ -132,11 +131,11 @@ Mode ChecksMode() {
             auto pixels = std::make_shared<int64_t>(224);
             command
                 .add_option("--workload", *workloads,
-                            "Only this workload; may be repeated")
+                            "Workload to run; may be repeated; default: all")
                 ->check(CLI::IsMember(all));
             support::AddPositive(command, "--steps", *steps,
-                                 "Steps of a sample, of which the middle one "
-                                 "counts; they come after those that compare "
+                                 "Steps per sample, whose median counts; "
+                                 "they follow the steps that compare "
                                  "parameters");
             support::AddPositive(command, "--pixels", *pixels,
                                  "Width and height of ResNet50's images");

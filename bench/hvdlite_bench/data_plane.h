@@ -1,5 +1,5 @@
-// hvdlite's data planes by themselves: how they are made, and how a sum of one
-// array over all ranks is checked and timed.
+// Uses hvdlite's data planes alone: creates them, and checks and times a sum of
+// one array over all ranks.
 #pragma once
 
 #include <mpi.h>
@@ -23,22 +23,23 @@ namespace hvdlite::tools {
 // Throws std::runtime_error with the message of an error.
 void Check(const absl::Status& status);
 
-// Collective, over all ranks of MPI_COMM_WORLD; an error is the same on all.
+// Creates the shared-memory data plane over all ranks of MPI_COMM_WORLD. An
+// error is the same on all ranks. Collective.
 absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateShm(
     const collective::AllreduceTable& table);
 
-// Of each rank of MPI_COMM_WORLD, the index of its host. Collective.
+// Returns the index of the host of each rank of MPI_COMM_WORLD. Collective.
 std::vector<int> NodeOfRank();
 
 absl::Span<std::byte> BytesOf(absl::Span<float> data);
 absl::Span<float> FloatsOf(absl::Span<std::byte> bytes);
 
-// How often an array of so many bytes is reduced for one sample: as often as
-// `sample_bytes` holds it, at least once, at most `most` times.
+// Returns how often an array of so many bytes is reduced per sample: until it
+// has reduced `sample_bytes`, at least once, at most `most` times.
 int RepeatsFor(int64_t bytes, int64_t sample_bytes, int most);
 
-// Runs `sum` once on values whose sum is known, then `repeats` times on zeros,
-// which stay zeros: those are timed. Collective.
+// Runs `sum` once on values with a known sum, then times `repeats` runs on
+// zeros, which stay zeros. Collective.
 Sample MeasureSum(const std::function<void(absl::Span<float>)>& sum,
                   absl::Span<float> data, int repeats, const TestValues& values,
                   MPI_Comm communicator);

@@ -48,7 +48,8 @@ class GateAlone::Impl {
     gates_.Open(1, 0, false);
   }
 
-  // What was told of the last gate is delivered before the channel goes.
+  // The messages of the last gate must be delivered before the channel is
+  // destroyed.
   ~Impl() {
     const bool flushed =
         channel_->Flush(absl::Seconds(10)).ok() && flat_->Barrier().ok();
@@ -57,7 +58,8 @@ class GateAlone::Impl {
 
   void Meet() {
     ++number_;
-    // Who has passed this one may come to the next before this rank has passed.
+    // A rank that has passed this gate may arrive at the next one before this
+    // rank passes.
     gates_.Open(number_ + 1, 0, false);
     gates_.Arrive(number_, 0);
     while (true) {
@@ -66,7 +68,7 @@ class GateAlone::Impl {
       while (std::optional<negotiation::ControlMessage> message =
                  ValueOf(channel_->TryReceive())) {
         if (!received_.ParseFromString(message->bytes)) {
-          throw std::runtime_error("a message of a gate cannot be read");
+          throw std::runtime_error("cannot parse a message of a gate");
         }
         for (const uint64_t gate : received_.gates()) {
           Check(gates_.OnMessage(message->from, gate));

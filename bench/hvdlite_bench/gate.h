@@ -1,24 +1,24 @@
-// GateAlone: the gate that the members of a process set meet at (Gates),
-// without the negotiation before it.
+// GateAlone: the gate of a process set (Gates) without the negotiation before
+// it.
 #pragma once
 
 #include <memory>
 
 namespace hvdlite::tools {
 
-// A control channel as a world of default configuration has, between all ranks,
-// and the rules of gates on it; no thread but the caller's, which polls. Needs
-// MPI.
+// Runs the rules of gates on a control channel between all ranks, with the
+// default configuration. The calling thread polls; there is no other thread.
+// Needs MPI.
 class GateAlone {
  public:
-  // Collective. Throws std::runtime_error where there can be no such channel.
+  // Collective. Throws std::runtime_error if no such channel can be created.
   GateAlone();
   ~GateAlone();
   GateAlone(const GateAlone&) = delete;
   GateAlone& operator=(const GateAlone&) = delete;
 
-  // Returns when all ranks have come to the next gate. Throws
-  // std::runtime_error where the channel breaks.
+  // Returns when all ranks have arrived at the next gate. Throws
+  // std::runtime_error if the channel breaks.
   void Meet();
 
  private:

@@ -16,14 +16,14 @@
 namespace hvdlite::tools {
 namespace {
 
-// What backward() writes into new gradients: test values, or zeros.
+// The values of new gradients in backward(): test values, or zeros.
 struct GradientSource {
   const TestValues& values;
   bool zeros = true;
 };
 
-// Depends on a parameter in name only: its backward makes the parameter's
-// gradient, in new memory, as a layer's would.
+// A function without computation. Its backward creates the parameter's gradient
+// in new memory, as a layer's backward would.
 class MakeGradient : public torch::autograd::Function<MakeGradient> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
@@ -70,8 +70,8 @@ class Model {
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
   void set_zeros(bool zeros) { source_.zeros = zeros; }
 
-  // Gradients come in the order of the workload: autograd begins with what was
-  // computed last.
+  // Gradients appear in the order of the workload, since autograd starts with
+  // the last computation.
   void Backward() const {
     torch::autograd::variable_list outputs;
     for (size_t i = parameters_.size(); i-- > 0;) {
@@ -93,14 +93,14 @@ class Model {
   std::vector<int64_t> begins_;
 };
 
-// A model and how it steps.
+// A model, its optimizer and MPI's buffer.
 struct Stepper {
   Stepper(const Workload& workload, const TestValues& values)
       : model(workload, values) {}
 
   Model model;
   std::optional<DistributedOptimizer> optimizer;
-  at::Tensor buffer;  // MPI's
+  at::Tensor buffer;  // for MPI
 };
 
 void StepWithHvdlite(Stepper& stepper) {
@@ -148,7 +148,7 @@ Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
   Plan plan;
   plan.result.name = workload.name + "_step";
   plan.result.description =
-      workload.description + ", made by backward in a whole step";
+      workload.description + ", computed by backward in a whole step";
   plan.result.elements = workload.elements;
   plan.result.repeats = workload.repeats;
   const int64_t all = plan.result.bytes() / int64_t{sizeof(float)};
@@ -167,7 +167,7 @@ Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
             mpi);
       }
       stepper->model.set_zeros(true);
-      step(*stepper);  // memory as in every later step
+      step(*stepper);  // the memory is then as in later steps
       sample.value = TimeRuns([&] { step(*stepper); }, repeats, mpi);
       return sample;
     });

@@ -1,5 +1,5 @@
-// gradients: the tensors of a training step, through hvdlite's public API and
-// by MPI alone.
+// gradients: the tensors of a training step, with hvdlite's public API and with
+// MPI only.
 
 #include <ATen/ATen.h>
 #include <hvdlite/distributed_optimizer.h>
@@ -22,7 +22,7 @@
 namespace hvdlite::tools {
 namespace {
 
-// What the contenders of one workload share.
+// The data of all implementations for one workload.
 struct Tensors {
   explicit Tensors(const Workload& workload) : group_name(workload.name) {
     int64_t all = 0;
@@ -42,7 +42,7 @@ struct Tensors {
   std::string group_name;
   std::vector<absl::Span<float>> spans;  // of the tensors
   at::Tensor buffer;
-  absl::Span<float> whole;  // as much of it as the tensors have together
+  absl::Span<float> whole;  // the part that the tensors fill
   absl::Span<float> chunk;
 };
 
@@ -63,8 +63,7 @@ void SumGroup(const Tensors& all) {
       AllreduceOptions().name(all.group_name).op(hvdlite::ReduceOp::Sum));
 }
 
-// Gradients that are there, as after backward(), and an optimizer that averages
-// them.
+// Complete gradients, as after backward(), and an optimizer that averages them.
 struct Averaged {
   Averaged(const Workload& workload, bool views) {
     for (const int64_t elements : workload.elements) {
@@ -77,7 +76,7 @@ struct Averaged {
         DistributedOptimizerOptions()
             .name(absl::StrCat(workload.name, views ? ".views" : ".optimizer"))
             .gradient_as_fusion_view(views));
-    optimizer->synchronize();  // gradients move to their places
+    optimizer->synchronize();  // moves the gradients to their places
   }
 
   std::vector<at::Tensor> parameters;
@@ -93,12 +92,12 @@ void FillAll(const std::vector<absl::Span<float>>& spans,
   }
 }
 
-// Sums the workload's tensors in place: hvdlite submits each and waits for the
-// last one first, or submits them as a group, or has an optimizer synchronize
-// them as gradients, with and without a place in its memory; MPI copies them
-// into one buffer and back, or does so in chunks of 1 MB, or reduces one after
-// the other where it lies. For reference: MPI on one buffer without copying.
-// Every sample begins with a run, not timed, whose result is checked.
+// Sums the workload's tensors in place. hvdlite submits each tensor and waits
+// for the last one first; or submits them as a group; or synchronizes them as
+// gradients of an optimizer, with and without views. MPI copies them into one
+// buffer and back; or does so in chunks of 1 MB; or reduces one after the other
+// in place. The reference is MPI on one buffer without copies. Every sample
+// begins with an untimed run whose result is checked.
 //
 // Needs hvdlite::init(). `world` and `values` must outlive the plan.
 Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
@@ -120,7 +119,7 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
       run();
       Sample sample;
       sample.wrong = SumOverRanks(CountAllWrong(spans, values), mpi);
-      // Zeros stay zeros, however often they are summed.
+      // Zeros stay zeros in every sum.
       for (const absl::Span<float> span : spans) {
         std::fill(span.begin(), span.end(), 0.0f);
       }
@@ -146,7 +145,7 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
       averaged->optimizer->synchronize();
       const auto ranks = static_cast<float>(world_size);
       for (const absl::Span<float> span : spans) {
-        // Sums are whole numbers.
+        // The sums are whole numbers.
         for (float& value : span) value = std::round(value * ranks);
       }
       Sample sample;
@@ -194,7 +193,7 @@ int RunGradients(const GradientsFlags& flags, const Run& run) {
     if (!flags.contenders.empty()) KeepOnly(flags.contenders, plan);
     results.cases.push_back(Measure(run, world.mpi(), {std::move(plan)})[0]);
   };
-  // One after the other: their tensors need not fit into memory together.
+  // Measure one workload after the other, to save memory.
   for (const std::string& name : flags.workloads) {
     const Workload workload = WorkloadNamed(name);
     measure(GradientsPlan(workload, world.mpi(), values));
@@ -227,8 +226,8 @@ int64_t CountAllWrong(const std::vector<absl::Span<float>>& spans,
 Mode GradientsMode() {
   return {
       "gradients",
-      "The tensors of a training step through hvdlite's public API, against "
-      "what can be done with MPI alone",
+      "The tensors of a training step through hvdlite's public API, compared "
+      "with MPI only",
       [](CLI::App& command) {
         auto flags = std::make_shared<GradientsFlags>();
         std::vector<std::string> names;
@@ -236,13 +235,15 @@ Mode GradientsMode() {
           names.push_back(workload.name);
         }
         command
-            .add_option("--workload", flags->workloads,
-                        "Only this workload; may be repeated")
+            .add_option(
+                "--workload", flags->workloads,
+                "Workload to run; may be repeated; default: all but tiny")
             ->check(CLI::IsMember(names));
         command.add_option("--contender", flags->contenders,
-                           "Only this one, to profile it; may be repeated");
+                           "Implementation to run, for profiling; may be "
+                           "repeated");
         command.add_flag("!--no-steps", flags->steps,
-                         "Leave out whole steps (zero_grad, backward, "
+                         "Do not measure whole steps (zero_grad, backward, "
                          "synchronize)");
         return [flags](const Run& run) { return RunGradients(*flags, run); };
       }};

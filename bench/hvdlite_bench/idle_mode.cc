@@ -25,7 +25,7 @@ double LargestOverRanks(double value) {
       .item<double>();
 }
 
-// What all threads of the busiest process did while it did nothing.
+// The activity of all threads of the busiest process while it is idle.
 struct Idleness {
   double percent = 0;   // of a core
   double wake_ups = 0;  // per second
@@ -56,7 +56,8 @@ int RunIdle(double seconds, const Run& run) {
   cpu.contenders = {{"hvdlite", Role::kHvdlite, {}, ""}};
   Case wake_ups = cpu;
   wake_ups.name = "wake_ups";
-  wake_ups.description = "times a second that one of its threads went to sleep";
+  wake_ups.description =
+      "how often per second one of its threads went to sleep";
   wake_ups.unit = "/s";
   for (int round = 0; round < run.rounds; ++round) {
     const Idleness idleness = MeasureIdleness(seconds);
@@ -72,11 +73,11 @@ int RunIdle(double seconds, const Run& run) {
 }  // namespace
 
 Mode IdleMode() {
-  return {"idle", "What a process costs that is initialised and does nothing",
+  return {"idle", "The cost of an initialised process that does nothing",
           [](CLI::App& command) {
             auto seconds = std::make_shared<double>(5);
             support::AddPositive(command, "--seconds", *seconds,
-                                 "Length of a round");
+                                 "Length of a round in seconds");
             return [seconds](const Run& run) { return RunIdle(*seconds, run); };
           }};
 }

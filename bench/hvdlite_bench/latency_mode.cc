@@ -29,7 +29,7 @@ double NowUs() {
       .count();
 }
 
-// Some microseconds of arithmetic at a time.
+// Arithmetic that takes a few microseconds per call.
 class Computation {
  public:
   void RunPiece() {
@@ -46,8 +46,8 @@ class Computation {
   std::vector<float> values_ = std::vector<float>(2048, 1.0f);
 };
 
-// Takes a sample: runs `prepare` and then `operation` so many times. The latter
-// reduces 1.0f and returns the sum.
+// Takes a sample: runs `prepare` and then `operation`, so many times.
+// `operation` reduces 1.0f and returns the sum.
 TakeSample Sampler(const MpiWorld& world, int operations,
                    std::function<void()> prepare,
                    std::function<float()> operation) {
@@ -125,15 +125,16 @@ Plan PlanNamed(const std::string& name, const std::string& description) {
   return plan;
 }
 
-// Each against MPI alone:
-//   together     all ranks wait, one allreduce after the other
-//   after_pause  each rank sleeps 1 ms before each
+// Compares each of these with MPI only:
+//   together       all ranks wait, one allreduce after the other
+//   after_pause    each rank sleeps 1 ms before each allreduce
 //   barrier, gate  all ranks wait, no data
-//   computing    each rank submits, and goes on computing; it looks for the
-//                result between small pieces of work
-// A sample is the median of `operations` in a row. Each lasts from the last
-// rank's submission to the last rank's result where all ranks are on one host;
-// otherwise from a rank's submission to its result, on the slowest.
+//   computing      each rank submits and continues to compute; it checks for
+//                  the result between small pieces of work
+// A sample is the median of `operations` in a row. If all ranks are on one
+// host, an operation lasts from the last rank's submission to the last rank's
+// result. Otherwise it lasts from a rank's submission to its result, on the
+// slowest rank.
 //
 // Needs hvdlite::init(). `world` must outlive the plans.
 std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
@@ -154,7 +155,7 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
   };
   plans.push_back(PlanNamed("together", "4 bytes, all ranks wait"));
   add("together", operations, [] {});
-  plans.push_back(PlanNamed("after_pause", "4 bytes, after 1 ms asleep"));
+  plans.push_back(PlanNamed("after_pause", "4 bytes, after 1 ms of sleep"));
   add("after_pause", fewer, [] { std::this_thread::sleep_for(kAsleep); });
 
   const auto met = static_cast<float>(world.size());
@@ -199,13 +200,14 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
 Mode LatencyMode() {
   return {
       "latency",
-      "One 4-byte tensor: all ranks waiting, ranks asleep before, ranks "
-      "computing",
+      "One 4-byte tensor: when all ranks wait, after sleep, and while ranks "
+      "compute",
       [](CLI::App& command) {
         auto operations = std::make_shared<int>(500);
         support::AddPositive(command, "--operations", *operations,
-                             "Operations of a round and contender; a fifth of "
-                             "them after a pause and while computing");
+                             "Operations per round and implementation; a "
+                             "fifth of them after a pause and while "
+                             "computing");
         return [operations](const Run& run) {
           const TorchWorld world(run);
           Results results = StartResults(run, world);

@@ -1,5 +1,5 @@
-// hvdlite_bench: times hvdlite beside MPI, in interleaved rounds. Run it under
-// mpirun; `hvdlite_bench --help` lists what it can measure.
+// hvdlite_bench: compares the speed of hvdlite and MPI in interleaved rounds.
+// Run it under mpirun; `hvdlite_bench --help` lists its modes.
 
 #include <mpi.h>
 
@@ -23,8 +23,9 @@
 namespace hvdlite::tools {
 namespace {
 
-// Tells what was thrown and ends all ranks, which wait for this one. Nothing
-// catches exceptions, so that no destructor runs before: many are collective.
+// Prints the exception and ends all ranks, which would wait for this one. It is
+// the terminate handler, so that no destructor runs before: many destructors
+// are collective.
 [[noreturn]] void EndAllRanks() {
   try {
     if (std::current_exception())
@@ -44,25 +45,28 @@ namespace {
 int Main(int argc, char** argv) {
   support::TellIfInterrupted(
       "hvdlite_bench",
-      "no file is written; the same command measures anew, and fewer --rounds "
-      "take less time");
+      "no file is written; the same command starts from scratch; fewer "
+      "--rounds take less time");
   CLI::App app(
-      "Times hvdlite beside MPI, in interleaved rounds. Run it under mpirun, "
-      "one rank to a core.",
+      "Compares the speed of hvdlite and MPI in interleaved rounds. Run it "
+      "under mpirun with one rank per core.",
       "hvdlite_bench");
   support::AddVersion(app);
   Run run;
   std::string commit;
-  support::AddPositive(app, "--rounds", run.rounds, "Rounds that are measured");
+  support::AddPositive(app, "--rounds", run.rounds,
+                       "Number of measured rounds");
   support::AddNotNegative(app, "--warmup", run.warmup,
-                          "Rounds before, not measured");
+                          "Number of warm-up rounds, which are not measured");
   app.add_flag("--details", run.details,
-               "Every contender of every case, rather than rows only");
-  app.add_option("--json", run.json, "File for the results and all samples");
-  bool overwrite = false;  // modes ask the parser for it
+               "Print all implementations of all cases, not only one row "
+               "each");
+  app.add_option("--json", run.json,
+                 "JSON file for the results and all samples");
+  bool overwrite = false;  // modes read it from the parser
   support::AddOverwrite(app, overwrite);
   app.add_option("--commit", commit,
-                 "Version of the source; default: what git says about it");
+                 "Version of the source; default: the output of git describe");
   app.fallthrough();
   app.require_subcommand(1);
 
@@ -84,8 +88,7 @@ int Main(int argc, char** argv) {
   }
 
   const base::Environment environment = base::ProcessEnvironment();
-  // The rank that writes it ends before MPI starts, and its launcher ends the
-  // others.
+  // The first rank ends before MPI starts, and its launcher ends the others.
   if (base::IsFirstOfLauncher(environment)) {
     const absl::Status status =
         support::CheckOutputs({{"--json", run.json}}, overwrite);

@@ -18,7 +18,7 @@
 namespace hvdlite::tools {
 namespace {
 
-// A size of an array of whole float32 elements.
+// Parses the size of an array of whole float32 elements.
 absl::StatusOr<int64_t> ParseSize(const std::string& text) {
   absl::StatusOr<int64_t> bytes = base::ParseBytes(text);
   if (!bytes.ok()) return bytes;
@@ -58,7 +58,7 @@ void AddSizeRange(CLI::App& command, SizeRange& range,
                   const std::string& default_min,
                   const std::string& default_max) {
   AddSize(command, "--min-bytes", range.min_bytes, default_min,
-          "Smallest size; it is doubled up to the largest");
+          "Smallest size; the next sizes are twice the one before");
   AddSize(command, "--max-bytes", range.max_bytes, default_max, "Largest size");
 }
 
@@ -80,7 +80,7 @@ Results StartResults(const Run& run, const MpiWorld& world) {
   results.machine["ranks"] = bound ? "bound to a core each" : "not bound";
   if (!bound && world.size() > 1) {
     results.notes.push_back(
-        "The ranks are not bound to a core each: figures will scatter. Run "
+        "The ranks are not each bound to a core, so times will vary. Run "
         "mpirun --bind-to core, with as many cores as ranks.");
   }
   return results;
@@ -106,7 +106,7 @@ int Report(const Run& run, const Results& results, int rank) {
 }
 
 Mode ProbeMode() {
-  return {"probe", "How far apart the cores of ranks 0 and 1 are",
+  return {"probe", "The distance between the cores of ranks 0 and 1",
           [](CLI::App&) {
             return [](const Run& run) {
               const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
@@ -127,7 +127,7 @@ Mode ProbeMode() {
 }
 
 Mode WorkloadsMode() {
-  return {"workloads", "Prints the lists of gradients, as JSON; without mpirun",
+  return {"workloads", "Prints the lists of gradients as JSON; needs no mpirun",
           [](CLI::App&) {
             return [](const Run&) {
               nlohmann::ordered_json json;

@@ -12,15 +12,15 @@
 namespace hvdlite::tools {
 namespace {
 
-// A place in the tensors, as if they lay one after the other.
+// A position in the tensors, as if they were contiguous.
 struct Position {
   size_t tensor = 0;
   size_t offset = 0;
 };
 
-// Calls copy(piece of a tensor, offset in the buffer) from `position` on, which
-// is moved forward, until `capacity` elements or all tensors are done. Returns
-// their number.
+// Calls copy(piece of a tensor, offset in the buffer) from `position` on, until
+// `capacity` elements or all tensors are done. Advances `position` and returns
+// the number of elements.
 template <typename Copy>
 size_t ForPieces(absl::Span<const absl::Span<float>> tensors, size_t capacity,
                  Position& position, const Copy& copy) {
@@ -46,8 +46,8 @@ MpiWorld::MpiWorld(int* argc, char*** argv, int thread_level) {
   if (level < thread_level) {
     throw std::runtime_error(
         thread_level == MPI_THREAD_MULTIPLE
-            ? "this MPI has no MPI_THREAD_MULTIPLE, which a program needs that "
-              "calls MPI beside hvdlite"
+            ? "this MPI has no MPI_THREAD_MULTIPLE, which a program needs to "
+              "call MPI in addition to hvdlite"
             : "this MPI has no MPI_THREAD_SERIALIZED");
   }
   CheckMpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup");

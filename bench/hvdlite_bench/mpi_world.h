@@ -1,5 +1,5 @@
-// MpiWorld: the use of MPI by the benchmark itself; and the ways in which a
-// program would sum float32 tensors with MPI alone.
+// MpiWorld: the benchmark's own use of MPI; and the ways to sum float32 tensors
+// with MPI only.
 #pragma once
 
 #include <mpi.h>
@@ -11,12 +11,12 @@
 
 namespace hvdlite::tools {
 
-// Initialises MPI, and finalizes it at the end. communicator() is a duplicate
-// of MPI_COMM_WORLD that nobody else uses.
+// Initialises MPI in the constructor and finalizes it in the destructor.
+// communicator() is a duplicate of MPI_COMM_WORLD for this program's calls.
 class MpiWorld {
  public:
-  // `thread_level`: MPI_THREAD_SERIALIZED, or MPI_THREAD_MULTIPLE for calls
-  // beside hvdlite. Throws std::runtime_error if this MPI has it not.
+  // `thread_level` is MPI_THREAD_SERIALIZED, or MPI_THREAD_MULTIPLE for calls
+  // in addition to hvdlite's. Throws std::runtime_error if this MPI lacks it.
   MpiWorld(int* argc, char*** argv, int thread_level);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
@@ -25,9 +25,9 @@ class MpiWorld {
   MPI_Comm communicator() const { return communicator_; }
   int rank() const;
   int size() const;
-  // Whether all ranks are on one host, and so read the same clock.
+  // True if all ranks are on one host and so read the same clock.
   bool one_host() const { return one_host_; }
-  // Every rank's text, in rank order. Collective.
+  // Returns every rank's text, by rank. Collective.
   std::vector<std::string> Gather(const std::string& text) const;
 
  private:
@@ -35,17 +35,18 @@ class MpiWorld {
   bool one_host_ = false;
 };
 
-// That this thread may use, as support::FormatCpuList().
+// Returns the cores that this thread may use, formatted by
+// support::FormatCpuList().
 std::string OwnCores();
 
-// Checks an MPI return code; throws std::runtime_error naming `call`.
+// Checks an MPI return code; throws a std::runtime_error that names `call`.
 void CheckMpi(int code, const char* call);
 
 // One MPI_Allreduce in place; at most INT_MAX elements
 // (std::invalid_argument).
 void MpiAllreduce(absl::Span<float> data, MPI_Comm communicator);
 
-// What MPI gets at a time, where it gets chunks: 1 MiB.
+// Elements of an MPI call where the data is divided into chunks: 1 MiB.
 inline constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
 
 // The same, in calls of at most `chunk_elements` elements.
@@ -56,10 +57,10 @@ void MpiAllreduceInChunks(absl::Span<float> data, int64_t chunk_elements,
 void MpiAllreduceEach(absl::Span<const absl::Span<float>> tensors,
                       MPI_Comm communicator);
 
-// The tensors, as if they lay one after the other, are copied into `buffer`,
-// reduced there and copied back, as often as it takes to get all through: once
-// if the buffer is large enough. Whatever their sizes, each call but the last
-// has a full buffer.
+// Copies the tensors, as if they were contiguous, into `buffer`, reduces them
+// there and copies them back. Repeats this until all tensors are done; once is
+// enough if the buffer is large enough. Each call but the last uses the whole
+// buffer.
 void MpiAllreducePacked(absl::Span<const absl::Span<float>> tensors,
                         absl::Span<float> buffer, MPI_Comm communicator);
 

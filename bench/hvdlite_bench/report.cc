@@ -25,15 +25,16 @@ void Print(std::ostream& out, const absl::FormatSpec<Values...>& format,
   out << absl::StrFormat(format, values...);
 }
 
-// A case is a size then, of an array that is reduced whole.
+// In a sweep, a case is the size of an array that is reduced whole.
 bool IsBySize(const Results& results) { return results.mode == "sweep"; }
 
-// One rank moves nothing.
+// A single rank sends nothing.
 bool HasBandwidth(const Results& results) {
   return IsBySize(results) && results.ranks > 1;
 }
 
-// Gigabytes per second through each rank's buffer, and over its links.
+// Bandwidth in GB/s: bytes of the buffer per time, and bytes on each rank's
+// links.
 std::vector<std::string> Bandwidths(const Results& results, const Case& a_case,
                                     const std::vector<double>& samples) {
   if (!HasBandwidth(results)) return {};
@@ -56,7 +57,7 @@ bool HasMpi(const Results& results) {
   return false;
 }
 
-// What sets a row apart: "", "far", "near, 7 of 10 rounds".
+// The remark at the end of a row: "", "far", "near, 7 of 10 rounds".
 std::string Remark(const Case& a_case, Distance distance) {
   const auto all = static_cast<int64_t>(a_case.before_ns.size());
   const int64_t rounds = CountRounds(a_case, distance);
@@ -68,7 +69,8 @@ std::string Remark(const Case& a_case, Distance distance) {
   return remark;
 }
 
-// What all hvdlite's times are compared with: the best of several, or the one.
+// The title of the column with which hvdlite is compared: the only baseline, or
+// the best.
 std::string TitleOfOthers(const Results& results) {
   std::set<std::string> names;
   for (const Case& a_case : results.cases) {
@@ -85,11 +87,11 @@ bool HasRow(const Results& results, const Contender& contender) {
          contender.name == results.row_contender;
 }
 
-// Rows of what is compared with MPI.
+// Prints the rows of a comparison with MPI.
 void PrintComparison(const Results& results, std::ostream& out) {
   const std::string unit = "_" + results.cases[0].unit;
   std::vector<std::string> titles = {IsBySize(results) ? "bytes" : "case"};
-  if (results.row_contender.empty()) titles.push_back("contender");
+  if (results.row_contender.empty()) titles.push_back("implementation");
   titles.insert(titles.end(), {"hvdlite" + unit, TitleOfOthers(results) + unit,
                                "ratio [95 % interval]"});
   if (HasBandwidth(results)) {
@@ -118,7 +120,7 @@ void PrintComparison(const Results& results, std::ostream& out) {
   out << support::TextTable(titles, rows, {.titles_are_comments = true});
 }
 
-// Rows of what is not compared with anything.
+// Prints rows of times without a comparison.
 void PrintTimes(const Results& results, std::ostream& out) {
   std::vector<std::vector<std::string>> rows;
   for (const Case& a_case : results.cases) {
@@ -140,7 +142,7 @@ void PrintTimes(const Results& results, std::ostream& out) {
       {.titles_are_comments = true});
 }
 
-// One line each, however many cases they concern.
+// Prints one line for each reason, even if it concerns several cases.
 void PrintSkipped(const Results& results, std::ostream& out) {
   std::set<std::string> told;
   for (const Case& a_case : results.cases) {
@@ -153,7 +155,7 @@ void PrintSkipped(const Results& results, std::ostream& out) {
   }
 }
 
-// Counts what rows do not show: a case's rounds of another distance.
+// Counts the rounds that rows do not show, because of another distance.
 void PrintLeftOut(const Results& results, std::ostream& out) {
   int64_t all = 0;
   int64_t far = 0;
@@ -165,13 +167,13 @@ void PrintLeftOut(const Results& results, std::ostream& out) {
   }
   if (far > 0) {
     Print(out,
-          "# cores far from each other in %d of %d rounds (of a case each); "
+          "# cores far from each other in %d of %d rounds, summed over cases; "
           "--details shows near and far\n",
           far, all);
   }
   if (moved > 0) {
-    Print(out, "# %d of %d rounds left out: the cores moved meanwhile\n", moved,
-          all);
+    Print(out, "# %d of %d rounds dropped: the cores' distance changed\n",
+          moved, all);
   }
 }
 
@@ -199,7 +201,7 @@ std::vector<std::string> RatiosRow(const Contender& contender,
           absl::StrFormat("%.3f", summary.max)};
 }
 
-// The rounds of `a_case` in which the cores were so far from each other.
+// Prints the rounds of `a_case` with this distance between the cores.
 void PrintRounds(const Results& results, const Case& a_case, Distance distance,
                  std::ostream& out) {
   std::vector<std::vector<std::string>> times;
@@ -214,7 +216,7 @@ void PrintRounds(const Results& results, const Case& a_case, Distance distance,
     if (!to_best.empty()) ratios.push_back(RatiosRow(contender, to_best));
   }
   std::vector<std::string> titles = {
-      "contender", absl::StrCat("median_", a_case.unit), "min", "max"};
+      "implementation", absl::StrCat("median_", a_case.unit), "min", "max"};
   if (HasBandwidth(results)) {
     titles.insert(titles.end(), {"algbw_GB/s", "busbw_GB/s"});
   }
@@ -246,7 +248,7 @@ void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
   }
   const int64_t moved = CountRounds(a_case, Distance::kMoved);
   if (moved > 0) {
-    Print(out, "%s left out: the cores moved meanwhile\n",
+    Print(out, "%s dropped: the cores' distance changed\n",
           support::Counted(moved, "round"));
   }
 }
@@ -268,8 +270,8 @@ std::string MachineLine(const Results& results) {
 }
 
 void PrintHead(const Results& results, std::ostream& out) {
-  Print(out, "# hvdlite_bench %s: %s, %s after %d for warming up\n",
-        results.mode, support::Counted(results.ranks, "rank"),
+  Print(out, "# hvdlite_bench %s: %s, %s after %d for warm-up\n", results.mode,
+        support::Counted(results.ranks, "rank"),
         support::Counted(results.rounds, "interleaved round"), results.warmup);
   out << "# " << MachineLine(results) << "\n";
   for (const std::string& note : results.notes) out << "# " << note << "\n";
@@ -278,7 +280,7 @@ void PrintHead(const Results& results, std::ostream& out) {
 void PrintWrong(const Results& results, std::ostream& out) {
   if (results.wrong() == 0) return;
   out << "# WRONG RESULTS: " << results.wrong()
-      << " elements differ from what was expected\n";
+      << " elements differ from the expected sum\n";
 }
 
 void PrintRows(const Results& results, std::ostream& out) {
@@ -287,7 +289,7 @@ void PrintRows(const Results& results, std::ostream& out) {
   PrintLeftOut(results, out);
   if (!results.row_contender.empty()) {
     out << "# hvdlite is " << results.row_contender
-        << " here; --details shows every contender\n";
+        << " here; --details shows all implementations\n";
   }
   if (HasMpi(results)) {
     PrintComparison(results, out);

@@ -1,4 +1,4 @@
-// What people read of a benchmark's results.
+// Prints a benchmark's results.
 #pragma once
 
 #include <ostream>
@@ -9,36 +9,38 @@
 
 namespace hvdlite::tools {
 
-// One row per case and contender of hvdlite (or per case, of
-// Results::row_contender), below one header, as OSU's benchmarks and nccl-tests
-// print them:
+// Prints one row per case and implementation of hvdlite (or per case, for
+// Results::row_contender) below one header, in the style of OSU's benchmarks
+// and nccl-tests:
 //
 //   bytes  hvdlite_us  best_mpi_us  ratio [95 % interval]  algbw  busbw
 //    1024        0.71         0.86   0.81 [0.79, 0.83]      1.44   1.44
 //
-// Times are medians, of the rounds of the distance between the cores that most
-// rounds had; at the end of a row stands what is not near, and how many rounds
-// if they are not all. Every other line begins with '#': what ran, notes, what
-// was skipped or left out, and, last, wrong results.
+// Times are medians over the rounds with the most common distance between the
+// cores. A row ends with the distance if it is not near, and with the number of
+// rounds if some are missing. Every other line begins with '#': the command,
+// notes, skipped implementations, dropped rounds and, at the end, wrong
+// results.
 void PrintRows(const Results& results, std::ostream& out);
 
-// Of these lines, what ran and the notes; and the last, if anything is wrong.
+// Prints some of these lines: the command and notes; or wrong results, if any.
 void PrintHead(const Results& results, std::ostream& out);
 void PrintWrong(const Results& results, std::ostream& out);
 
-// Everything about every contender, in several lines per case. Rounds in which
-// the cores were near and far each have lines of their own; rounds in between
-// are only counted.
+// Prints everything about every implementation, in several lines per case.
+// Rounds with near cores and with far cores have separate lines; rounds in
+// which that changed are only counted.
 void PrintDetails(const Results& results, std::ostream& out);
 
-// What of the machine one has to know with every figure: processor, cores, MPI,
-// commit.
+// The facts about the machine that belong to every result: processor, cores,
+// MPI, commit.
 std::string MachineLine(const Results& results);
 
-// The median, "12.34"; "-" of none.
+// Returns the median, "12.34", or "-" without samples.
 std::string TimeText(const std::vector<double>& samples);
 
-// The median with its 95 % interval, "0.810 [0.790, 0.830]"; "-" of none.
+// Returns the median with its 95 % interval, "0.810 [0.790, 0.830]", or "-"
+// without ratios.
 std::string RatioText(const std::vector<double>& ratios);
 
 }  // namespace hvdlite::tools

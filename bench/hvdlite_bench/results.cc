@@ -18,9 +18,10 @@
 namespace hvdlite::tools {
 namespace {
 
-// Neighbours exchange a cache line in some 120 ns, distant cores in some 480.
+// Neighbours exchange a cache line in about 120 ns, distant cores in about 480
+// ns.
 constexpr double kFarNs = 250;
-constexpr uint64_t kSeed = 1;  // of the resampling
+constexpr uint64_t kSeed = 1;  // for the resampling
 
 const char* NameOf(Role role) {
   switch (role) {
@@ -100,7 +101,7 @@ std::string CommitOfSource() {
       support::CaptureOutput({"git", "-C", HVDLITE_SOURCE_FOLDER, "describe",
                               "--always", "--dirty", "--abbrev=12"});
   if (!output.ok() || output->status != 0) return "unknown";
-  // Warnings come before it.
+  // Warnings are printed before it.
   const absl::string_view text = absl::StripSuffix(output->text, "\n");
   return std::string(text.substr(text.rfind('\n') + 1));
 }

@@ -1,4 +1,4 @@
-// What a benchmark measured and what it ran on, also as JSON.
+// The results of a benchmark and facts about its machine, also as JSON.
 #pragma once
 
 #include <cstdint>
@@ -11,55 +11,55 @@
 
 namespace hvdlite::tools {
 
-// What a contender is in a comparison.
+// The role of an implementation in a comparison.
 enum class Role {
-  kHvdlite,    // what is judged
-  kMpi,        // what it is judged by: the best of them in each round
-  kReference,  // printed beside them
+  kHvdlite,    // the implementation under test
+  kMpi,        // a baseline; the best one of each round counts
+  kReference,  // only printed
 };
 
-// How far the cores of ranks 0 and 1 are from each other. Virtual machines move
-// their cores about.
+// The distance between the cores of ranks 0 and 1. Hypervisors migrate virtual
+// CPUs.
 enum class Distance {
   kNear,
   kFar,
-  kMoved,    // near before and far after, or the other way round
-  kUnknown,  // they share no memory, or there is one rank
+  kMoved,    // near before and far after, or vice versa
+  kUnknown,  // no shared memory, or only one rank
 };
 
-// `before` and `after`: nanoseconds, one way, of a ping-pong through memory;
-// NaN where there was none.
+// `before` and `after` are times in nanoseconds, one way, of a ping-pong
+// through memory; NaN if there was none.
 Distance DistanceOf(double before_ns, double after_ns);
 const char* NameOf(Distance distance);
 
-// A round of a contender.
+// A round of an implementation.
 struct Sample {
-  double value = 0;         // in the case's unit; that of the slowest rank
-  int64_t wrong = 0;        // elements, on all ranks, with an unexpected result
-  std::vector<double> raw;  // what `value` was taken from, where it is kept
+  double value = 0;         // in the case's unit, on the slowest rank
+  int64_t wrong = 0;        // elements with a wrong result on all ranks
+  std::vector<double> raw;  // single times behind `value`, if kept
 };
 
 struct Contender {
   std::string name;
   Role role = Role::kHvdlite;
   std::vector<Sample> samples;  // of every round
-  // Why it did not take part; empty if it did.
+  // Why it was skipped; empty if it was not.
   std::string skipped;
 };
 
-// Something that several contenders do in the same rounds.
+// A task that several implementations run in the same rounds.
 struct Case {
   std::string name;
   std::string description;
   std::string unit = "us";
   std::vector<int64_t> elements;  // of each float32 tensor; may be empty
-  int repeats = 1;                // operations whose mean is a sample
+  int repeats = 1;                // operations per sample, which is their mean
   std::vector<double> before_ns;  // ping-pong before and after each round
   std::vector<double> after_ns;
   std::vector<Contender> contenders;
 
   int64_t bytes() const;  // of all tensors
-  // A round in which nobody looked at the cores: a sample of each contender.
+  // Adds a round without a distance: a value for each implementation.
   void AddRound(const std::vector<double>& values);
   Distance distance(int64_t round) const {
     return DistanceOf(before_ns[round], after_ns[round]);
@@ -72,74 +72,75 @@ struct Results {
   int rounds = 0;
   int warmup = 0;
   std::map<std::string, std::string> machine;
-  std::vector<std::string> notes;  // sentences that belong to the figures
+  std::vector<std::string> notes;  // sentences about the results
   std::vector<Case> cases;
-  // The contender of hvdlite that rows are about; empty: each has its own.
+  // The implementation of hvdlite in the rows; empty: each has its own rows.
   std::string row_contender;
 
-  int64_t wrong() const;  // of all samples
-  // support::kFoundExitCode if a sample was wrong, else 0.
+  int64_t wrong() const;  // over all samples
+  // Returns support::kFoundExitCode if a sample was wrong, else 0.
   int exit_code() const;
 };
 
-// How many rounds there were at one distance.
+// Returns the number of rounds with one distance.
 int64_t CountRounds(const Case& a_case, Distance distance);
 
-// The distance that most rounds had, those in between aside; the nearer of two
-// that are as frequent.
+// Returns the distance of most rounds, except kMoved. If two are equally
+// frequent, returns the nearer one.
 Distance CommonDistance(const Case& a_case);
 
-// Samples of a contender in the rounds of one distance.
+// Samples of an implementation in the rounds with one distance.
 std::vector<double> SamplesAt(const Case& a_case, const Contender& contender,
                               Distance distance);
 
-// `contender`'s time divided by the best time of a contender with role kMpi,
-// round by round, of the rounds of one distance; empty if there is none.
+// `contender`'s time divided by the best baseline's (role kMpi), for each round
+// with one distance. Empty if there is no baseline.
 std::vector<double> RatiosToBestMpi(const Case& a_case,
                                     const Contender& contender,
                                     Distance distance);
 
-// The shortest time of a contender with role kMpi in each round of one
-// distance; empty if there is none.
+// The best baseline's time (role kMpi) in each round with one distance. Empty
+// if there is no baseline.
 std::vector<double> BestMpiAt(const Case& a_case, Distance distance);
 
-// The median of the ratios, with its 95 % interval; of a single one, which has
-// none, the interval of the mean, which is infinite.
+// The median of ratios with its 95 % interval. For a single ratio, the interval
+// is that of the mean, which is infinite.
 struct MedianRatio {
   double median = 0;
   support::Interval interval;
 };
 MedianRatio MedianOf(const std::vector<double>& ratios);
 
-// Durations of operations, in the unit of the times: `start` and `end` hold
-// each rank's times, `ranks` lists of equal length one after the other. With
-// `one_clock` from the latest start to the latest end, else the longest that a
-// rank measured.
+// Durations of operations, in the unit of the times. `start` and `end` hold
+// each rank's times: `ranks` lists of equal length one after the other. With
+// `one_clock` a duration is from the latest start to the latest end; otherwise
+// it is the longest duration on any rank.
 std::vector<double> OperationTimes(const std::vector<double>& start,
                                    const std::vector<double>& end, int ranks,
                                    bool one_clock);
 
-// The same rounds, each sample the 99th percentile of its operations
-// (Sample::raw); without the single operations.
+// Returns the same rounds; each sample is the 99th percentile of its operations
+// (Sample::raw), without the single operations.
 Case Percentile99(const Case& median);
 
-// As JSON: everything, all samples included; bench/compare reads it.
+// Returns everything, including all samples, as JSON, which bench/compare
+// reads.
 std::string ToJson(const Results& results);
 
-// support::DescribeMachine(), the compiler, the version of the source (`commit`,
-// or what git says about the folder it was compiled from) and the environment's
-// variables that change how MPI, memory and hvdlite behave.
+// Returns support::DescribeMachine(), the compiler, the version of the source
+// (`commit`, or git describe in the directory of the source), and the
+// environment variables that influence MPI, memory and hvdlite.
 std::map<std::string, std::string> DescribeMachine(
     const base::Environment& environment, const std::string& commit);
 
 // Bytes that each rank must at least send and receive in an allreduce, divided
-// by the size of its buffer: 2 (n - 1) / n. Time per byte times this tells how
-// busy the links are, whatever the number of ranks.
+// by the size of its buffer: 2 (n - 1) / n. The bandwidth times this factor is
+// the load of the links, comparable for any number of ranks.
 double AllreduceBusFactor(int ranks);
 
-// Whether every rank may use the hardware threads of one core only, and no two
-// of the same; `cores` has each rank's cores, as FormatCpuList(), and `node`
-// its host's name.
+// True if every rank may use only the hardware threads of one core, and no two
+// ranks share a core. `cores` holds each rank's cores as FormatCpuList()
+// formats them; `node` holds its host's name.
 bool BoundToOneCoreEach(const std::vector<std::string>& cores,
                         const std::vector<std::string>& node);
 

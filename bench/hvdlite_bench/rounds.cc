@@ -15,12 +15,12 @@ namespace {
 
 constexpr int kBatches = 9;
 constexpr int kRoundTrips = 50;
-// No two counters in what any processor fetches at once.
+// Keeps the two counters out of the same cache line and prefetch.
 constexpr int kDistanceBytes = 1024;
 
 void WaitFor(uint32_t* counter, uint32_t value) {
   const std::atomic_ref<uint32_t> shared(*counter);
-  // Where the two ranks share a core, only the kernel can let the other go on.
+  // If the two ranks share a core, only the kernel can run the other rank.
   for (int spins = 1; shared.load(std::memory_order_acquire) != value;
        ++spins) {
     if (spins % 2000 == 0) sched_yield();
@@ -50,12 +50,12 @@ NearProbe::NearProbe(MPI_Comm communicator) : communicator_(communicator) {
   CheckMpi(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank_,
                                MPI_INFO_NULL, &node_),
            "MPI_Comm_split_type");
-  // With the ranks as keys, rank 1 is second on rank 0's node or elsewhere.
+  // Ranks are the keys, so rank 1 is second if it is on rank 0's node.
   int lowest = rank_;
   MPI_Bcast(&lowest, 1, MPI_INT, 0, node_);
   int place = 0;
   MPI_Comm_rank(node_, &place);
-  int shared = lowest == 0 && place == 1;  // rank 1's answer counts
+  int shared = lowest == 0 && place == 1;  // only rank 1's result is used
   MPI_Bcast(&shared, 1, MPI_INT, 1, communicator);
   shared_ = shared != 0;
   if (!shared_) return;

@@ -1,5 +1,5 @@
-// Interleaved rounds of several contenders, and NearProbe: how far apart the
-// cores of ranks 0 and 1 are.
+// Interleaved rounds of several implementations, and NearProbe, which measures
+// the distance between the cores of ranks 0 and 1.
 #pragma once
 
 #include <mpi.h>
@@ -12,9 +12,9 @@
 
 namespace hvdlite::tools {
 
-// Bounces a counter between ranks 0 and 1 through memory that they share; no
-// message layer is involved, so that the figure means the same whichever MPI
-// uses. Made, used and destroyed by all ranks together.
+// Bounces a counter between ranks 0 and 1 through memory that they share. No
+// message layer is involved, so the result does not depend on MPI. All ranks
+// create, use and destroy it together.
 class NearProbe {
  public:
   explicit NearProbe(MPI_Comm communicator);
@@ -22,8 +22,9 @@ class NearProbe {
   NearProbe(const NearProbe&) = delete;
   NearProbe& operator=(const NearProbe&) = delete;
 
-  // Nanoseconds, one way, the same on all ranks: the median of some batches.
-  // NaN if ranks 0 and 1 share no memory or there is one rank only.
+  // Returns nanoseconds, one way, the same on all ranks: the median of some
+  // batches. NaN if ranks 0 and 1 share no memory, or if there is only one
+  // rank.
   double Measure();
 
  private:
@@ -32,35 +33,35 @@ class NearProbe {
   MPI_Win window_ = MPI_WIN_NULL;
   int rank_ = 0;
   bool shared_ = false;                // ranks 0 and 1 are on one node
-  uint32_t* counters_[2] = {nullptr};  // that ranks 0 and 1 write
+  uint32_t* counters_[2] = {nullptr};  // written by ranks 0 and 1
   uint32_t count_ = 0;
 };
 
-// Takes one sample. Collective: every rank calls it and gets the same.
+// Takes one sample. Collective: every rank calls it and gets the same sample.
 using TakeSample = std::function<Sample()>;
 
-// A case with what takes the samples of each of its contenders. A sampler that
-// is empty belongs to a contender that is skipped.
+// A case with the functions that take the samples of its implementations. The
+// function of a skipped implementation is empty.
 struct Plan {
   Case result;
-  std::vector<TakeSample> samplers;  // as result.contenders
+  std::vector<TakeSample> samplers;  // like result.contenders
 
   void Add(std::string name, Role role, TakeSample sampler);
   void Skip(std::string name, Role role, std::string reason);
 };
 
-// Runs `rounds` rounds of all plans, after `warmup` that are not recorded. In a
-// round each plan's contenders run one after the other, between two looks at
-// how far the cores are apart. Collective.
+// Runs `rounds` rounds of all plans, after `warmup` unrecorded ones. In a round
+// each plan's implementations run one after the other. The distance of the
+// cores is measured before and after. Collective.
 void RunRounds(std::vector<Plan>& plans, int rounds, int warmup,
                NearProbe& probe);
 
-// Microseconds that one run takes on the slowest rank, as the mean of `repeats`
-// in a row, begun together. Collective.
+// Returns the microseconds of one run on the slowest rank: the mean of
+// `repeats` runs in a row, which all ranks start together. Collective.
 double TimeRuns(const std::function<void()>& run, int repeats,
                 MPI_Comm communicator);
 
-// The sum of a count over all ranks. Collective.
+// Returns the sum of a count over all ranks. Collective.
 int64_t SumOverRanks(int64_t count, MPI_Comm communicator);
 
 }  // namespace hvdlite::tools

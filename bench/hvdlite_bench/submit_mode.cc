@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kElements = 256;  // 1 KB
 
-// Nanoseconds per tensor that `submit` takes on the slowest rank; what it
-// returns is called afterwards, and waits.
+// Returns the nanoseconds per tensor that `submit` takes on the slowest rank.
+// `submit` returns a function, which is called afterwards to wait.
 Sample TimeSubmission(const std::function<std::function<void()>()>& submit,
                       int tensors, MPI_Comm mpi) {
   using Clock = std::chrono::steady_clock;
@@ -42,7 +42,7 @@ Plan SubmitPlan(int count, MPI_Comm mpi) {
   Plan plan;
   plan.result.name = "submit";
   plan.result.description =
-      "handing over tensors of 1 KB, per tensor, without waiting";
+      "submission of tensors of 1 KB without waiting, per tensor";
   plan.result.unit = "ns";
   plan.result.elements.assign(count, kElements);
   plan.Add("hvdlite_async", Role::kHvdlite, [=] {
@@ -77,11 +77,11 @@ Plan SubmitPlan(int count, MPI_Comm mpi) {
 }  // namespace
 
 Mode SubmitMode() {
-  return {"submit", "What handing a tensor over costs the thread that computes",
+  return {"submit", "The cost of submitting a tensor for the computing thread",
           [](CLI::App& command) {
             auto tensors = std::make_shared<int>(1000);
             support::AddPositive(command, "--tensors", *tensors,
-                                 "Tensors in a row");
+                                 "Number of tensors in a row");
             return [tensors](const Run& run) {
               const TorchWorld world(run);
               Results results = StartResults(run, world);

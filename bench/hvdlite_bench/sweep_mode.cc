@@ -35,26 +35,26 @@ using collective::ReduceOp;
 
 struct SweepFlags {
   SizeRange range;
-  // The coordinator hands the data plane no more than this at a time, unless it
-  // reduces in passes of its own.
+  // The coordinator passes at most this much to the data plane at a time,
+  // unless the data plane divides the bucket itself.
   int64_t chunk_bytes = 0;
-  bool pack = false;  // through a buffer, as tensors go
-  // As a thread of the application does that waits for an operation.
+  bool pack = false;  // through a buffer, like tensors
+  // As in an application thread that waits for an operation.
   int64_t spin_us = 50;
-  // A file with another AllreduceTable than the built-in one; empty: none.
+  // A file with an AllreduceTable; empty: the built-in one.
   std::string table;
 };
 
-// A data plane of hvdlite that is compared with MPI.
+// A data plane of hvdlite to compare with MPI.
 struct NamedCommunicator {
-  std::string name;  // of the contender, "hvdlite_" before it
-  // Collective, over all ranks of MPI_COMM_WORLD. An error skips it; it is the
-  // same on all ranks.
+  std::string name;  // the implementation's name without "hvdlite_"
+  // Collective, over all ranks of MPI_COMM_WORLD. After an error, which is the
+  // same on all ranks, the data plane is skipped.
   std::function<absl::StatusOr<std::unique_ptr<collective::Communicator>>()>
       create;
 };
 
-// One line for each; those that choose among algorithms do so by `table`.
+// The data planes. Those with several algorithms choose by `table`.
 std::vector<NamedCommunicator> Communicators(
     const collective::AllreduceTable& table) {
   return {
@@ -63,7 +63,7 @@ std::vector<NamedCommunicator> Communicators(
   };
 }
 
-// What is reduced for one sample.
+// The amount of data per sample.
 constexpr int64_t kSweepBytes = int64_t{16} << 20;
 constexpr int kSweepRepeats = 200;
 
@@ -77,21 +77,21 @@ collective::AllreduceTable TableOf(const SweepFlags& flags) {
                                         "': ", table.status().message()));
 }
 
-// A way of reducing an array in place.
+// A method to reduce an array in place.
 struct Way {
   std::string name;
   Role role;
   std::function<void(absl::Span<float>)> run;
-  absl::Span<float> array;  // as large as the largest
+  absl::Span<float> array;  // of the largest size
 };
 
-// What all ways work with.
+// Memory and communicators of all methods.
 struct Resources {
   std::vector<std::pair<std::string, std::unique_ptr<collective::Communicator>>>
       communicators;
-  collective::FusionBuffer array;                       // what is reduced
-  std::vector<collective::TensorMemory> shared_arrays;  // the same
-  collective::FusionBuffer buffer;  // MPI's copy of all of it
+  collective::FusionBuffer array;                       // the data
+  std::vector<collective::TensorMemory> shared_arrays;  // the data again
+  collective::FusionBuffer buffer;  // MPI's copy of all data
   collective::FusionBuffer chunk;   // hvdlite's fusion buffer
   base::SteadyClock clock;
 };
@@ -102,7 +102,7 @@ std::vector<Way> WaysInPlace(const SweepFlags& flags, const MpiWorld& world,
   std::vector<Way> ways;
   for (auto& [name, owned] : resources.communicators) {
     collective::Communicator* const communicator = owned.get();
-    // What reduces in passes of its own gets all at once.
+    // A data plane that divides the data itself gets all at once.
     const bool cuts = communicator->shares_memory();
     const auto run = [&flags, communicator, cuts](absl::Span<float> data) {
       const size_t at_once =
@@ -163,12 +163,13 @@ std::vector<Way> WaysThroughCopies(const MpiWorld& world,
   return ways;
 }
 
-// Fills in the cases and notes of `results`: one case per power of two.
+// Fills in the cases and notes of `results`, with one case per power of two.
+//
 // Without `pack`, the array is reduced in place: by each communicator of
-// hvdlite (in memory that it has allocated, too, where that makes a
-// difference), by one MPI_Allreduce, and by MPI in chunks of 1 MB. With `pack`
-// the array is a tensor: FusedAllreduce against MPI through a copy. Every
-// sample begins with a run, not timed, whose result is checked.
+// hvdlite (also in memory that it has allocated, if that makes a difference),
+// by one MPI_Allreduce, and by MPI in chunks of 1 MB. With `pack` the array is
+// a tensor: FusedAllreduce against MPI with copies. Every sample begins with an
+// untimed run whose result is checked.
 //
 // Collective. Throws std::runtime_error.
 void Sweep(const SweepFlags& flags, const Run& run, const MpiWorld& world,
@@ -181,7 +182,7 @@ void Sweep(const SweepFlags& flags, const Run& run, const MpiWorld& world,
       collective::FusionBuffer(flags.chunk_bytes),
       {}};
   if (!flags.table.empty()) {
-    results.notes.push_back("algorithms by " + flags.table);
+    results.notes.push_back("algorithms from " + flags.table);
   }
   for (const NamedCommunicator& named : Communicators(TableOf(flags))) {
     auto communicator = named.create();
@@ -194,7 +195,7 @@ void Sweep(const SweepFlags& flags, const Run& run, const MpiWorld& world,
                               std::string(communicator.status().message()));
     }
   }
-  // The last that could be made is what programs get.
+  // Programs use the last one that can be created.
   if (!resources.communicators.empty()) {
     results.row_contender = "hvdlite_" + resources.communicators.back().first;
   }
@@ -206,7 +207,7 @@ void Sweep(const SweepFlags& flags, const Run& run, const MpiWorld& world,
   for (const int64_t bytes : flags.range.Sizes()) {
     Plan plan;
     plan.result.name = std::to_string(bytes);
-    plan.result.description = flags.pack ? "bytes in one tensor, through a copy"
+    plan.result.description = flags.pack ? "bytes in one tensor, with copies"
                                          : "bytes in one array, in place";
     plan.result.elements = {bytes / static_cast<int64_t>(sizeof(float))};
     plan.result.repeats = RepeatsFor(bytes, kSweepBytes, kSweepRepeats);
@@ -228,33 +229,34 @@ void Sweep(const SweepFlags& flags, const Run& run, const MpiWorld& world,
 Mode SweepMode() {
   return {
       "sweep",
-      "Allreduce of one array by size: hvdlite's data planes, without the rest "
-      "of hvdlite, against MPI_Allreduce",
+      "Allreduce of one array by size: hvdlite's data planes alone, compared "
+      "with MPI_Allreduce",
       [](CLI::App& command) {
         auto flags = std::make_shared<SweepFlags>();
         AddSizeRange(command, flags->range, "4", "256M");
         AddSize(command, "--chunk-bytes", flags->chunk_bytes, "4M",
-                "What hvdlite's data plane gets at a time, unless it cuts by "
-                "itself; the default is Config::chunk_bytes'");
+                "Bytes that hvdlite's data plane gets at a time, unless it "
+                "divides the data itself; the default is that of "
+                "Config::chunk_bytes");
         command.add_flag("--pack", flags->pack,
-                         "Through a buffer, as tensors go: FusedAllreduce "
-                         "against MPI with copies before and after");
+                         "Copy through a buffer, as for tensors: "
+                         "FusedAllreduce, compared with MPI with copies "
+                         "before and after");
         support::AddNotNegative(
             command, "--spin-us", flags->spin_us,
-            "How long hvdlite looks again at once before it sleeps "
-            "for a peer; the default is what a thread does that "
-            "waits for an operation");
-        // CLI11 2.4 takes no notice of a variable that names no file.
+            "Microseconds that hvdlite polls for a peer before it sleeps; the "
+            "default is that of a thread that waits for an operation");
+        // CLI11 2.4 ignores a variable with the name of a missing file.
         flags->table = base::ProcessEnvironment()
                            .get("HVDLITE_ALLREDUCE_TABLE")
                            .value_or("");
         command
             .add_option("--table", flags->table,
-                        "File with another table of algorithms; if not given, "
-                        "that of HVDLITE_ALLREDUCE_TABLE")
+                        "File with a table of algorithms; default: that of "
+                        "HVDLITE_ALLREDUCE_TABLE")
             ->check(CLI::ExistingFile);
         return [flags](const Run& run) {
-          // Throw before MPI starts.
+          // Both throw before MPI starts.
           (void)flags->range.Sizes();
           (void)TableOf(*flags);
           const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);

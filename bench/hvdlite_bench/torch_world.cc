@@ -15,7 +15,7 @@ Results StartResults(const Run& run, const TorchWorld& world) {
   Results results = StartResults(run, world.mpi());
   results.notes.push_back(
       "MPI is initialised with MPI_THREAD_MULTIPLE, because this program calls "
-      "it beside hvdlite; both sides pay for its locks.");
+      "MPI in addition to hvdlite; its locks slow both sides.");
   return results;
 }
 

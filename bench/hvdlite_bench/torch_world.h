@@ -1,4 +1,4 @@
-// TorchWorld: hvdlite, with MPI beside it for comparison.
+// TorchWorld: hvdlite, together with MPI for comparison.
 #pragma once
 
 #include "bench/hvdlite_bench/mode.h"
@@ -6,9 +6,8 @@
 
 namespace hvdlite::tools {
 
-// init() and shutdown() of hvdlite, inside a use of MPI that calls MPI from
-// this program, too: hence with MPI_THREAD_MULTIPLE, whose locks both sides pay
-// for.
+// Calls init() and shutdown() of hvdlite while this program uses MPI itself.
+// This requires MPI_THREAD_MULTIPLE, whose locks slow both sides.
 class TorchWorld {
  public:
   explicit TorchWorld(const Run& run);
@@ -22,7 +21,7 @@ class TorchWorld {
   MpiWorld mpi_;
 };
 
-// As StartResults(), with a note about the thread level.
+// Like StartResults(), with a note about the thread level.
 Results StartResults(const Run& run, const TorchWorld& world);
 
 Mode ChecksMode();

@@ -17,11 +17,11 @@
 namespace hvdlite::tools {
 namespace {
 
-// Events of a step, after which the thread computes for a while and the writer
-// finds them.
+// Events per step. Afterwards the thread pauses, and the writer thread finds
+// the events.
 constexpr int kBurst = 500;
 constexpr auto kWriterPause = std::chrono::milliseconds(5);
-// In which the writer comes to its end.
+// Time in which the writer thread finishes.
 constexpr auto kRest = std::chrono::milliseconds(500);
 
 // CPU time so far.
@@ -33,8 +33,8 @@ double Nanoseconds(clockid_t clock) {
 }
 
 struct Cost {
-  double of_thread = 0;   // that records; nanoseconds per event
-  double of_process = 0;  // with the writer's thread
+  double of_thread = 0;   // recording thread; nanoseconds per event
+  double of_process = 0;  // including the writer thread
 };
 
 Cost RecordEvents(int events) {
@@ -53,15 +53,15 @@ Cost RecordEvents(int events) {
   return cost;
 }
 
-// Alone: what is measured is no communication.
+// Runs on one rank, since it does not measure communication.
 int RunTrace(int events, const Run& run) {
   init();
-  if (size() != 1) throw std::runtime_error("trace is for one rank: -np 1");
+  if (size() != 1) throw std::runtime_error("trace needs one rank: -np 1");
   std::string folder =
       (std::filesystem::temp_directory_path() / "hvdlite_bench.XXXXXX")
           .string();
   if (mkdtemp(folder.data()) == nullptr) {
-    throw std::runtime_error("no folder can be made: " + folder);
+    throw std::runtime_error("cannot create a directory: " + folder);
   }
   Results results = StartResults(run, size());
   Case a_case;
@@ -91,11 +91,12 @@ int RunTrace(int events, const Run& run) {
 }  // namespace
 
 Mode TraceMode() {
-  return {"trace", "What an event of the timeline costs",
+  return {"trace", "The cost of an event of the timeline",
           [](CLI::App& command) {
             auto events = std::make_shared<int>(50'000);
             support::AddPositive(command, "--events", *events,
-                                 "Events of a round; rounded up to 500s");
+                                 "Events per round, rounded up to a multiple "
+                                 "of 500");
             return [events](const Run& run) {
               const int bursts = (*events + kBurst - 1) / kBurst;
               return RunTrace(bursts * kBurst, run);

@@ -1,5 +1,5 @@
-// tune-table: measures what AllreduceTable can choose in the present world, and
-// writes the rows that choose the fastest.
+// tune-table: measures the algorithms of AllreduceTable in the present world,
+// and writes rows that choose the fastest ones.
 
 #include <unistd.h>
 
@@ -43,10 +43,10 @@ namespace {
 using collective::AllreduceTable;
 using collective::Communicator;
 
-// Of what is reduced for one sample: short, as there are many.
+// Data per sample: little, since there are many samples.
 constexpr int64_t kTuneBytes = int64_t{4} << 20;
 constexpr int kTuneRepeats = 50;
-// As a thread of the application does that waits for an operation.
+// As in an application thread that waits for an operation.
 constexpr absl::Duration kSpin = absl::Microseconds(50);
 
 struct TuneFlags {
@@ -54,16 +54,16 @@ struct TuneFlags {
   std::string output;
 };
 
-// When a process of this machine began, in the kernel's ticks; empty: there is
-// none, or nobody may know.
+// Returns when a process of this machine began, in the kernel's ticks. Returns
+// an empty string if there is no such process, or if /proc hides it.
 std::string StartOfProcess(const std::string& pid) {
   const auto process = support::ParseProcessStat(
       support::SystemFiles().Line("/proc/" + pid + "/stat").value_or(""));
   return process.has_value() ? absl::StrCat(process->start_ticks) : "";
 }
 
-// Collective. A rank's machine is the lowest rank whose process it sees, so
-// that hosts which are namespaces of one machine are told from machines.
+// Collective. A rank's machine is the lowest rank whose process it sees. This
+// distinguishes machines from hosts that are namespaces of one machine.
 std::vector<RankPlace> PlacesOf(const MpiWorld& world) {
   const std::string own_pid = std::to_string(getpid());
   const std::vector<std::string> pids = world.Gather(own_pid);
@@ -89,7 +89,7 @@ std::vector<RankPlace> PlacesOf(const MpiWorld& world) {
   return places;
 }
 
-// Collective. The CPU time of `since`, `seconds` ago, until now, of each rank.
+// Collective. Returns the CPU time of each rank since `since`, `seconds` ago.
 std::vector<RankWork> WorkOf(const support::CpuSeconds& since, double seconds,
                              const MpiWorld& world) {
   const support::CpuSeconds now = support::CpuSecondsNow();
@@ -108,36 +108,36 @@ std::vector<RankWork> WorkOf(const support::CpuSeconds& since, double seconds,
   return work;
 }
 
-// What other programs took belongs to the figures, and to the table.
+// Adds the CPU use of other programs to the results and the table.
 void NoteOthers(const std::string& others, Results& results) {
   if (others.empty()) return;
   results.machine["other programs"] = others;
   if (!absl::EndsWith(others, ": busy")) return;
   results.notes.push_back(absl::StrCat(
-      "CAUTION: other programs took ", others,
-      ". They disturb all candidates alike, but repeat this on a quiet machine "
-      "before you rely on the rows (--overwrite)."));
+      "CAUTION: other programs used ", others,
+      ". They disturb all candidates equally, but repeat this on a quiet "
+      "machine before you rely on the rows (--overwrite)."));
 }
 
-// The text of the table that is to be written, so far.
+// Returns the present text of the table file.
 std::string TextOf(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// `section` in place of what the file has for this world. Throws
-// std::runtime_error that names the file.
+// Returns the file's text with `section` instead of its rows for this world.
+// Throws a std::runtime_error that names the file.
 std::string Merged(const std::string& path, const TableWorld& world,
                    const std::string& section) {
   auto text = WithSection(TextOf(path), world, section);
   if (!text.ok()) {
     throw std::runtime_error(absl::StrCat(
-        path, " is no table of algorithms: ", text.status().message()));
+        path, " is not a table of algorithms: ", text.status().message()));
   }
   return *std::move(text);
 }
 
-// A data plane that does everything by `candidate`. Collective.
+// Creates a data plane that always uses `candidate`. Collective.
 std::unique_ptr<Communicator> DataPlane(const TableWorld& world,
                                         const Candidate& candidate) {
   const auto table =
@@ -149,7 +149,8 @@ std::unique_ptr<Communicator> DataPlane(const TableWorld& world,
   return *std::move(communicator);
 }
 
-// A case per size, whose contenders are the candidates. Collective.
+// Measures a case per size, whose implementations are the candidates.
+// Collective.
 std::vector<Case> MeasureCases(const std::vector<int64_t>& sizes,
                                const TableWorld& table_world,
                                const std::vector<Candidate>& candidates,
@@ -170,7 +171,7 @@ std::vector<Case> MeasureCases(const std::vector<int64_t>& sizes,
     plan.result.repeats = RepeatsFor(bytes, kTuneBytes, kTuneRepeats);
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (!candidates[i].Fits(bytes)) {
-        plan.Skip(candidates[i].name(), Role::kHvdlite, "not of this size");
+        plan.Skip(candidates[i].name(), Role::kHvdlite, "not for this size");
         continue;
       }
       const auto sum = [&communicator =
@@ -191,8 +192,8 @@ std::vector<Case> MeasureCases(const std::vector<int64_t>& sizes,
   return Measure(run, world, std::move(plans));
 }
 
-// Of all rounds, whatever the distance of the cores: within a round it is the
-// same for all candidates.
+// Returns the times of all rounds. The distance of the cores does not matter:
+// within a round it is the same for all candidates.
 MeasuredSize TimesOf(const Case& a_case) {
   MeasuredSize size = {a_case.bytes(), {}};
   for (const Contender& contender : a_case.contenders) {
@@ -204,8 +205,8 @@ MeasuredSize TimesOf(const Case& a_case) {
   return size;
 }
 
-// A row per size: what is chosen, its time by that of what the built-in table
-// chooses, and the candidates' medians.
+// Prints a row per size: the choice, its time relative to the built-in table's
+// choice, and the candidates' medians.
 void PrintChoices(const TableWorld& world,
                   const std::vector<Candidate>& candidates,
                   const std::vector<MeasuredSize>& sizes,
@@ -250,10 +251,10 @@ std::string Header(const Results& results, const TableWorld& world,
       MachineLine(results),
       others == results.machine.end()
           ? ""
-          : absl::StrCat("\nother programs took ", others->second));
+          : absl::StrCat("\nother programs used ", others->second));
 }
 
-// Rank 0 chooses and writes; returns the exit code.
+// Rank 0 chooses and writes. Returns the exit code.
 int Write(const TuneFlags& flags, const TableWorld& world,
           const std::vector<Candidate>& candidates, const Results& results,
           const std::string& header) {
@@ -264,13 +265,14 @@ int Write(const TuneFlags& flags, const TableWorld& world,
   PrintChoices(world, candidates, sizes, chosen);
   if (results.wrong() > 0) {
     PrintWrong(results, std::cout);
-    std::cout << "# " << flags.output << " is not written" << std::endl;
+    std::cout << "# " << flags.output << " was not written" << std::endl;
     return results.exit_code();
   }
   const std::string section =
       TableSection(world, candidates, sizes, chosen, header);
   support::WriteFile(flags.output, Merged(flags.output, world, section));
-  std::cout << "\n# " << flags.output << " has now\n" << section << std::flush;
+  std::cout << "\n# " << flags.output << " now contains\n"
+            << section << std::flush;
   return 0;
 }
 
@@ -278,7 +280,7 @@ int RunTuneTable(const TuneFlags& flags, bool overwrite, const Run& run) {
   const std::vector<int64_t> sizes = flags.range.Sizes();
   const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
   const TableWorld table_world = WorldOf(NodeOfRank());
-  if (world.rank() == 0) {  // what is wrong with the file is told before
+  if (world.rank() == 0) {  // report errors of the file early
     support::RequireOutputs({{"--json", run.json, /*may_exist=*/true},
                              {"--output", flags.output, /*may_exist=*/true}},
                             overwrite);
@@ -314,15 +316,15 @@ int RunTuneTable(const TuneFlags& flags, bool overwrite, const Run& run) {
 Mode TuneTableMode() {
   return {
       "tune-table",
-      "Measures the allreduce algorithms in this world, and writes its rows "
-      "of the file that HVDLITE_ALLREDUCE_TABLE names",
+      "Measures the allreduce algorithms in this world, and writes rows for it "
+      "to a file for HVDLITE_ALLREDUCE_TABLE",
       [](CLI::App& command) {
         auto flags = std::make_shared<TuneFlags>();
         AddSizeRange(command, flags->range, "1K", "16M");
         command
             .add_option("-o,--output", flags->output,
-                        "The file; one that is there keeps its rows for "
-                        "other worlds")
+                        "Table file; rows for other worlds in an existing "
+                        "file are kept")
             ->required();
         return [flags, &command](const Run& run) {
           const bool overwrite = command.get_parent()->count("--overwrite") > 0;

@@ -27,11 +27,11 @@ using collective::AllreduceTable;
 
 constexpr int64_t kKiB = 1024;
 constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
-// What one-shot makes every rank read of all others.
+// The limit for one-shot, in which every rank reads all data of all others.
 constexpr int64_t kMostAtOnceBytes = 256 * kKiB;
-// Below, a result stays in the cache on its way.
+// Below this size, a result stays in the cache.
 constexpr int64_t kStreamingBytes = 1024 * kKiB;
-// A choice changes for so much of the time at least.
+// The ratio of times below which the choice changes.
 constexpr double kClearlyFaster = 0.95;
 
 std::string BytesText(int64_t bytes) {
@@ -51,7 +51,7 @@ Candidate InChunks(AllreduceAlgorithm algorithm, int64_t chunk_bytes,
           kAnySize};
 }
 
-// False where one of them was not measured.
+// False if one of them was not measured.
 bool IsClearlyFaster(const std::vector<double>& times,
                      const std::vector<double>& than) {
   if (times.empty() || than.empty()) return false;
@@ -69,7 +69,7 @@ size_t FastestOf(const MeasuredSize& size, const std::vector<size_t>& among) {
   });
 }
 
-// Whether a line of a table is a row, and one for exactly this world.
+// The kind of a line in a table: a row for exactly this world, or another one.
 enum class LineKind { kComment, kRowOfWorld, kOtherRow };
 
 LineKind KindOf(absl::string_view line, const TableWorld& world) {
@@ -83,8 +83,8 @@ LineKind KindOf(absl::string_view line, const TableWorld& world) {
              : LineKind::kOtherRow;
 }
 
-// A paragraph of a table without the rows for `world`; empty if it had others
-// neither.
+// A paragraph of a table without the rows for `world`; empty if it has no other
+// rows.
 struct Paragraph {
   std::string text;
   bool had_rows = false;
@@ -139,7 +139,7 @@ TableWorld WorldOf(const std::vector<int>& node_of_rank) {
         " ranks, so that MPI reduces everything and there is nothing to "
         "choose: start two ranks per host or more"));
   }
-  // As the data plane counts them where a node has one rank.
+  // The data plane counts a node with one rank as one with two.
   return {static_cast<int>(ranks_of_node.size()),
           std::max(2, smallest->second)};
 }
@@ -155,7 +155,7 @@ std::string Candidate::name() const {
 }
 
 std::vector<Candidate> CandidatesFor(const TableWorld& world) {
-  // A chunk that takes the whole batch is like any other that does.
+  // A chunk that holds the whole bucket is equivalent to any larger chunk.
   if (world.nodes > 1) {
     const AllreduceAlgorithm hierarchical = AllreduceAlgorithm::kHierarchical;
     return {InChunks(hierarchical, 2048 * kKiB, 0),
@@ -262,7 +262,7 @@ absl::StatusOr<std::string> WithSection(absl::string_view table,
                                         const TableWorld& world,
                                         absl::string_view section) {
   HVDLITE_RETURN_IF_ERROR(AllreduceTable::Parse(table).status());
-  // What stands before all rows is about the file.
+  // Paragraphs before the first row describe the file.
   std::vector<std::string> head;
   std::vector<std::string> rest;
   bool in_head = true;
@@ -322,7 +322,7 @@ std::string DescribePlaces(const std::vector<RankPlace>& places) {
 
 std::string DescribeOthers(const std::vector<RankPlace>& places,
                            const std::vector<RankWork>& work) {
-  std::map<int, double> own;  // CPUs that the ranks of a machine took
+  std::map<int, double> own;  // CPUs used by the ranks of a machine
   for (size_t rank = 0; rank < places.size(); ++rank) {
     own[places[rank].machine] += work[rank].process / work[rank].seconds;
   }

@@ -1,5 +1,5 @@
-// tune-table's part without MPI: what may be chosen for a batch, the choice by
-// measured times, and the rows of an AllreduceTable that say so.
+// The part of tune-table that does not need MPI: the candidates for a bucket,
+// the choice by measured times, and the rows of an AllreduceTable for it.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace hvdlite::tools {
 
-// The world that rows of a table are for.
+// The world that rows of a table apply to.
 struct TableWorld {
   int nodes = 1;
-  int ranks_per_node = 2;  // of the smallest node, but 2 at least
+  int ranks_per_node = 2;  // on the smallest node, but at least 2
 };
 
-// The world of ranks on these nodes. Throws std::invalid_argument where there
-// is nothing to choose: a single rank, or nodes of one rank each.
+// Returns the world of ranks on these nodes. Throws std::invalid_argument if
+// there is no choice: a single rank, or nodes with one rank each.
 TableWorld WorldOf(const std::vector<int>& node_of_rank);
 
-// What batches may be reduced by, from `min_bytes` up to `max_bytes`. Outside
-// it is known to be no good, or the same as another one. One-shot's chunk is
-// the batch.
+// A way to reduce buckets of `min_bytes` to `max_bytes`. For other sizes it is
+// known to be slow, or equal to another candidate. One-shot's chunk is the
+// whole bucket.
 struct Candidate {
   collective::AllreduceChoice choice;
   int64_t min_bytes = 0;
@@ -33,80 +33,85 @@ struct Candidate {
   bool Fits(int64_t bytes) const {
     return min_bytes <= bytes && bytes <= max_bytes;
   }
-  std::string name() const;  // "two-shot 512K"
+  std::string name() const;  // "two-shot_512K"
 };
 
-// For this world. The first one takes batches of every size.
+// Returns the candidates for this world. The first one fits buckets of every
+// size.
 std::vector<Candidate> CandidatesFor(const TableWorld& world);
 
-// The candidate that stands for `choice` in batches of `bytes`; -1: none.
+// Returns the candidate that corresponds to `choice` for buckets of `bytes`;
+// -1: none.
 int FindCandidate(const std::vector<Candidate>& candidates,
                   const collective::AllreduceChoice& choice, int64_t bytes);
 
-// A size of batches, and the times of each candidate, round by round; none if
-// it was not measured at this size.
+// A bucket size, and the times of each candidate by round; empty if the
+// candidate was not measured at this size.
 struct MeasuredSize {
   int64_t bytes = 0;
   std::vector<std::vector<double>> times;
 };
 
-// The candidate for each size, from the smallest on. The smallest gets the one
-// with the smallest median. A larger size keeps what the one before it has,
-// unless another candidate is clearly faster at this size and at the next: the
-// median of the ratios of their times, round by round, is 0.95 or less, and its
-// 95 % interval lies below 1. Of several such the one with the smallest median
-// is taken. Where the kept candidate does not fit any more, the smallest median
-// decides again; where it will not fit the next size, this one is enough.
+// Returns the candidate for each size, in ascending order of size. The smallest
+// size gets the candidate with the smallest median. A larger size keeps the
+// previous candidate, unless another one is clearly faster at this size and at
+// the next: the median of the ratios of their times by round is 0.95 or less,
+// and its 95 % interval lies below 1. Among several such candidates, the one
+// with the smallest median wins.
+//
+// If the previous candidate does not fit this size, the smallest median decides
+// again. If it does not fit the next size, a clear win at this size is enough.
 std::vector<size_t> ChooseByTimes(const std::vector<MeasuredSize>& sizes);
 
-// A line for AllreduceTable; INT64_MAX is "inf".
+// Returns a line for AllreduceTable; INT64_MAX becomes "inf".
 std::string TableRow(const TableWorld& world, const Candidate& candidate,
                      int64_t up_to_bytes);
 
-// Rows for AllreduceTable, below `header`, whose lines become comments:
-// successive sizes with one choice share a row, and the last one goes on to the
-// largest batches.
+// Returns rows for AllreduceTable below `header`, whose lines become comments.
+// Successive sizes with the same choice share a row, and the last row also
+// covers the largest buckets.
 std::string TableSection(const TableWorld& world,
                          const std::vector<Candidate>& candidates,
                          const std::vector<MeasuredSize>& sizes,
                          const std::vector<size_t>& chosen,
                          absl::string_view header);
 
-// `table`, the text of a table or nothing, with `section` instead of its rows
-// for exactly this world. The section comes first, since the first row that
-// fits decides and other rows may be for ranges of worlds. A paragraph that is
-// left without rows goes, comments and all. InvalidArgument if `table` or the
-// result is none.
+// Returns `table`, the text of a table or an empty text, with `section` instead
+// of its rows for exactly this world. The section comes first, since the first
+// matching row decides and other rows may cover ranges of worlds. A paragraph
+// that loses its last row is removed with its comments. Returns InvalidArgument
+// if `table` or the result is not a table.
 absl::StatusOr<std::string> WithSection(absl::string_view table,
                                         const TableWorld& world,
                                         absl::string_view section);
 
-// Whether `table`, the text of a table or nothing, has rows for exactly this
-// world.
+// True if `table`, the text of a table or an empty text, has rows for exactly
+// this world.
 bool HasSection(absl::string_view table, const TableWorld& world);
 
-// Where a rank runs. Hosts that share a machine (dev/testbed) share its
+// The place of a rank. Hosts that share a machine (dev/testbed) share its
 // cores.
 struct RankPlace {
   int machine = 0;
   std::string host;
-  std::vector<int> cores;  // that it may use
+  std::vector<int> cores;  // allowed cores
 };
 
-// "3 ranks, 1 host (node7), 2 cores, oversubscribed": the latter where a
-// machine has more ranks than its ranks have cores.
+// Returns for example "3 ranks, 1 host (node7), 2 cores, oversubscribed". The
+// last word appears if a machine has more ranks than its ranks have cores.
 std::string DescribePlaces(const std::vector<RankPlace>& places);
 
-// What a rank, and the CPUs of its machine, have worked while it measured.
+// The CPU use of a rank and of its machine during the measurement.
 struct RankWork {
-  double seconds = 0;  // that it took
+  double seconds = 0;  // duration
   double process = 0;  // CPU seconds
-  double machine = 0;  // 0: the kernel does not tell
-  int cpus = 1;        // of the machine
+  double machine = 0;  // CPU seconds; 0: unknown to the kernel
+  int cpus = 1;        // number of CPUs of the machine
 };
 
-// Other programs on the machine where they took the largest share: "0.40 of 2
-// CPUs: busy"; "" where no kernel tells. Of each rank, in the same order.
+// Describes other programs on the machine where their share is largest: "0.40
+// of 2 CPUs: busy"; "" if no kernel reports it. The arguments have one element
+// per rank.
 std::string DescribeOthers(const std::vector<RankPlace>& places,
                            const std::vector<RankWork>& work);
 

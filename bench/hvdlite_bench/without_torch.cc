@@ -1,4 +1,4 @@
-// What stands in for the modes that need LibTorch in a build without it.
+// Replaces the modes that need LibTorch in a build without it.
 #include "bench/hvdlite_bench/mode.h"
 
 namespace hvdlite::tools {

@@ -7,9 +7,9 @@
 namespace hvdlite::tools {
 namespace {
 
-// A prime: no size that is a power of two is a multiple of it.
+// A prime, so that no power of two is a multiple of it.
 constexpr int64_t kPeriod = 8191;
-// How far the ranks' inputs are shifted against each other.
+// The shift between the inputs of two ranks.
 constexpr int64_t kShift = 1009;
 
 }  // namespace
@@ -33,8 +33,8 @@ Workload WorkloadNamed(const std::string& name) {
     if (workload.name == name) return workload;
     names += " " + workload.name;
   }
-  throw std::invalid_argument("no workload is called '" + name +
-                              "'; there are:" + names);
+  throw std::invalid_argument("unknown workload '" + name +
+                              "'; known workloads:" + names);
 }
 
 TestValues::TestValues(int rank, int ranks)

@@ -1,5 +1,5 @@
-// Lists of gradients that training reduces in every step, and values that show
-// whether an allreduce went wrong.
+// Lists of gradients as training reduces them in every step, and test values
+// that reveal wrong results of an allreduce.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace hvdlite::tools {
 
-// Float32 tensors that are reduced together, again and again.
+// Float32 tensors that are reduced together repeatedly.
 struct Workload {
-  std::string name;  // word for flags, tensor names and JSON
+  std::string name;  // for flags, tensor names and JSON
   std::string description;
   std::vector<int64_t> elements;  // of each tensor, in backward's order
-  int repeats = 1;                // runs whose mean is a sample
+  int repeats = 1;                // runs per sample, which is their mean
 };
 
-// resnet50, transformer, 1000_of_1_kb, one_4_bytes, tiny. The last one is for
-// tests.
+// The workloads are resnet50, transformer, 1000_of_1_kb, one_4_bytes and tiny,
+// which is for tests.
 std::vector<Workload> StandardWorkloads();
 
-// Throws std::invalid_argument with the names that there are.
+// Throws a std::invalid_argument that lists the known names.
 Workload WorkloadNamed(const std::string& name);
 
-// Inputs differ by rank and by position, with a period that divides no size of
-// a chunk or slice: an element that was lost, taken twice or from elsewhere has
+// Inputs that differ by rank and by position. Their period divides no size of a
+// chunk or slice. So an element that was lost, added twice or misplaced gives
 // another sum. Sums are exact in float32, in any order, up to 2048 ranks.
 class TestValues {
  public:
@@ -35,7 +35,7 @@ class TestValues {
   // Writes this rank's inputs; `data` begins at position `begin`.
   void Fill(absl::Span<float> data, int64_t begin = 0) const;
 
-  // How many elements of `data` are not the sum over the ranks.
+  // Returns how many elements of `data` differ from the sum over the ranks.
   int64_t CountWrong(absl::Span<const float> data, int64_t begin = 0) const;
 
  private:

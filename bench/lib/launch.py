@@ -1,5 +1,5 @@
-"""What the benchmark scripts have in common: flags, rounds that take turns, the file with what was
-measured; and programs that are started as they need them."""
+"""The common parts of the benchmark scripts: flags, alternating rounds, the file of measurements, and
+the start of programs."""
 
 import argparse
 import json
@@ -14,8 +14,8 @@ import time
 from bench.lib import output
 
 
-# Settings of malloc under which it gives memory back to the system as it does by default, and
-# keeps it: page faults of large buffers that come and go are spared.
+# Settings of malloc. It returns memory to the system by default, or keeps it, which avoids page
+# faults of large temporary buffers.
 MALLOC = {
     "given_back": {},
     "kept": {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)},
@@ -23,12 +23,12 @@ MALLOC = {
 
 
 class Failed(Exception):
-    """A program ended with an error; str() tells which and what it printed."""
+    """A program ended with an error; str() names it and contains its output."""
 
 
 def allowed_cores():
-    """A processor of each core that this process may use, hyperthreads not counted, as Open
-    MPI counts slots."""
+    """Returns one processor of each core that this process may use, without hyperthreads, as
+    Open MPI counts slots."""
     cores = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         topology = "/sys/devices/system/cpu/cpu%d/topology/" % cpu
@@ -41,15 +41,14 @@ def allowed_cores():
     return list(cores.values())
 
 
-# Of Open MPI 4 and 5, which refuse to start more ranks than there are cores; others do not
-# read them.
+# For Open MPI 4 and 5, which refuse to start more ranks than cores; other MPIs ignore them.
 OVERSUBSCRIBE = ["OMPI_MCA_rmaps_base_oversubscribe=1",
                  "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"]
 
 
 def mpirun(ranks, bind=True):
-    """The beginning of a command line: one rank to a core, where there are enough. It uses no
-    words that MPI launchers understand differently."""
+    """The beginning of a command line: one rank per core, if there are enough. All MPI
+    launchers understand these arguments in the same way."""
     command = ["mpirun", "-np", str(ranks), "--bind-to"]
     if len(allowed_cores()) < ranks:
         return ["env", *OVERSUBSCRIBE, *command, "none"]
@@ -57,8 +56,8 @@ def mpirun(ranks, bind=True):
 
 
 def environment(scratch, extra=None):
-    """The present environment with what MPI needs. Jobs at the same time need different
-    `scratch` folders."""
+    """The present environment with additions for MPI. Simultaneous jobs need different
+    `scratch` directories."""
     variables = dict(os.environ, TMPDIR=scratch)
     if os.getuid() == 0:
         variables.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
@@ -67,7 +66,7 @@ def environment(scratch, extra=None):
 
 
 def run(command, variables):
-    """Runs a command to its end; its stdout and stderr. Raises Failed."""
+    """Runs a command to its end and returns its stdout and stderr. Raises Failed."""
     done = subprocess.run(command, env=variables, capture_output=True, text=True)
     if done.returncode != 0:
         raise Failed("%s failed with status %d:\n%s" % (
@@ -76,7 +75,7 @@ def run(command, variables):
 
 
 def hvdlite_bench(binary, ranks, arguments, scratch, extra=None):
-    """Runs hvdlite_bench under mpirun; its results."""
+    """Runs hvdlite_bench under mpirun and returns its results."""
     file = os.path.join(scratch, "hvdlite_bench.json")
     run(mpirun(ranks) + [binary] + arguments + ["--json", file, "--overwrite"],
         environment(scratch, {"OMP_NUM_THREADS": "1", **(extra or {})}))
@@ -85,7 +84,7 @@ def hvdlite_bench(binary, ranks, arguments, scratch, extra=None):
 
 
 def commit():
-    """What git says about the source that this file belongs to; pages of results are none of it."""
+    """Returns the source's version from git, with "-dirty" after changes outside studies/results."""
     def git(*words):
         folder = os.path.dirname(os.path.abspath(__file__))
         return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
@@ -97,15 +96,15 @@ def commit():
 
 
 def openblas_core():
-    """The variable that makes OpenBLAS use this processor, where it needs one."""
+    """Returns the variable that makes OpenBLAS use this processor, if it needs one."""
     tool = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "tools", "openblas_core")
     setting = subprocess.run([tool], capture_output=True, text=True, check=True).stdout.strip()
     return dict([setting.split("=", 1)]) if setting else {}
 
 
 def with_torch(wanted, program="import torch"):
-    """An interpreter that runs `program`, which needs PyTorch, or None. `wanted`: the only one
-    to try."""
+    """Returns an interpreter that can run `program`, which needs PyTorch, or None. If `wanted`
+    is given, tries only that one."""
     for python in [wanted] if wanted else [sys.executable, "/usr/bin/python3"]:
         if shutil.which(python) and subprocess.run(
                 [python, "-c", program], capture_output=True).returncode == 0:
@@ -113,18 +112,18 @@ def with_torch(wanted, program="import torch"):
     return None
 
 
-# ---- The scripts themselves.
+# ---- Parts of the scripts.
 
 def parser(name, description):
-    """Of the script's command line; its own flags follow --bin."""
+    """Returns a parser with --bin; the script adds its own flags."""
     made = argparse.ArgumentParser(
         prog=name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--bin", default="build/release/bin", help="folder of the programs")
+    made.add_argument("--bin", default="build/release/bin", help="directory of the programs")
     return made
 
 
 def parse(made, json_help, at_least_one, words=None):
-    """Adds --json and parses `words`, or the command line. Flags in `at_least_one` may not be below 1."""
+    """Adds --json and parses `words`, or the command line. Flags in `at_least_one` must be at least 1."""
     made.add_argument("--json", help=json_help)
     output.add_overwrite(made)
     arguments = made.parse_args(words)
@@ -139,7 +138,7 @@ def scratch_folder():
 
 
 def numbered_rounds(count, describe=str):
-    """0, 1, ...; tells of each when it has ended, with what `describe()` says then."""
+    """Yields 0, 1, ...; prints a line at the end of each round, with the text of `describe()`."""
     start = time.monotonic()
     for index in range(count):
         yield index
@@ -148,12 +147,12 @@ def numbered_rounds(count, describe=str):
 
 
 def in_turn(contenders, index):
-    """In alternating order."""
+    """Returns `contenders`, in reverse order in odd rounds."""
     return list(contenders) if index % 2 == 0 else list(reversed(contenders))
 
 
 def end_with(name, main):
-    """Ends the process with what main() returns; its programs' errors end with their message."""
+    """Ends the process with the result of main(). After Failed, prints its message."""
     try:
         sys.exit(main())
     except Failed as failure:
@@ -163,8 +162,8 @@ def end_with(name, main):
 
 
 def end_interrupted(name):
-    """Ends the process as SIGINT does, 130 for a shell, with a line instead of a stack."""
-    print("%s: interrupted: what is not written yet is lost; the same command begins anew" % name,
+    """Ends the process by SIGINT (exit code 130 in a shell), with a message instead of a traceback."""
+    print("%s: interrupted: unwritten results are lost; the same command starts from scratch" % name,
           file=sys.stderr, flush=True)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)

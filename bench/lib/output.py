@@ -1,5 +1,5 @@
-"""Files that scripts write, by the rule of the programs (support/output_file.h): what exists is not
-replaced unasked, and a file appears under its name once it is complete."""
+"""Output files of scripts, with the rules of the programs (support/output_file.h): a script replaces
+existing files only with --overwrite, and a file gets its name when it is complete."""
 
 import json
 import os
@@ -22,8 +22,8 @@ def add_overwrite(parser):
 
 
 def require_new(parser, flag, path, overwrite, inputs=()):
-    """Before the work: ends with an error of `parser`, an argparse.ArgumentParser, if `path`, which `flag`
-    names, may not be written: since it exists, or is one of `inputs`, whatever its name."""
+    """Call this before the work. Ends with an error of `parser`, an argparse.ArgumentParser, if `path`,
+    given by `flag`, must not be written: it exists, or it is one of `inputs` under any name."""
     if not path or _is_stream(path):
         return
     problem = ""
@@ -60,6 +60,6 @@ def write(path, text):
 
 
 def write_json(path, content, indent=None):
-    """Nothing without a `path`."""
+    """Writes `content` as JSON; does nothing without a `path`."""
     if path:
         write(path, json.dumps(content, indent=indent) + "\n")

@@ -1,4 +1,4 @@
-"""Arithmetic on samples, as support/statistics.h."""
+"""Arithmetic on samples, as in support/statistics.h."""
 
 import math
 import statistics
@@ -20,8 +20,8 @@ def student_t975(degrees):
 
 
 def summarise(samples):
-    """Median, minimum, maximum, mean and the mean's 95 % confidence interval (infinite
-    for a single sample, which tells nothing about its spread)."""
+    """Median, minimum, maximum, mean and the mean's 95 % confidence interval, which is
+    infinite for a single sample."""
     mean = statistics.fmean(samples)
     half = math.inf
     if len(samples) > 1:
@@ -36,7 +36,7 @@ def format_summary(summary):
 
 
 def common_distance(distances):
-    """How far apart the cores were, if all looks agree ("near", "far", "unknown"); else
+    """The distance of the cores ("near", "far", "unknown") if all measurements agree; else
     "moved"."""
     distances = set(distances)
     return distances.pop() if len(distances) == 1 else "moved"

@@ -36,7 +36,8 @@ Contender WithTimes(const char* name, Role role, std::vector<double> values) {
   return contender;
 }
 
-// Rounds 0 and 3 are near, 1 is far, in 2 the cores moved.
+// The distance is near in rounds 0 and 3, far in round 1, and changes in round
+// 2.
 Results FourRounds() {
   Results results;
   results.mode = "sweep";
@@ -60,7 +61,7 @@ Results FourRounds() {
   return results;
 }
 
-TEST(BusFactorTest, IsTwiceTheShareThatOthersHold) {
+TEST(BusFactorTest, IsTwiceTheShareOfTheOtherRanks) {
   EXPECT_DOUBLE_EQ(AllreduceBusFactor(1), 0);
   EXPECT_DOUBLE_EQ(AllreduceBusFactor(2), 1);
   EXPECT_DOUBLE_EQ(AllreduceBusFactor(4), 1.5);
@@ -82,14 +83,14 @@ TEST(ResultsTest, RatiosTakeTheBestMpiOfTheSameRound) {
               ElementsAre(2));
 }
 
-TEST(ResultsTest, WithoutMpiThereAreNoRatios) {
+TEST(ResultsTest, NoRatiosWithoutMpi) {
   Case a_case = FourRounds().cases[0];
   a_case.contenders.resize(1);
   EXPECT_THAT(RatiosToBestMpi(a_case, a_case.contenders[0], Distance::kNear),
               IsEmpty());
 }
 
-TEST(ResultsTest, RoundsInWhichTheCoresMovedBelongToNeither) {
+TEST(ResultsTest, RoundsWithChangedDistanceAreDropped) {
   const Case a_case = FourRounds().cases[0];
   EXPECT_THAT(SamplesAt(a_case, a_case.contenders[0], Distance::kNear),
               ElementsAre(3, 8));
@@ -109,7 +110,7 @@ std::string Details(const Results& results) {
   return out.str();
 }
 
-// The lines that are no comments.
+// The lines that are not comments.
 std::vector<std::string> RowsOnly(const std::string& text) {
   std::vector<std::string> rows;
   std::istringstream lines(text);
@@ -119,7 +120,7 @@ std::vector<std::string> RowsOnly(const std::string& text) {
   return rows;
 }
 
-TEST(RowsTest, AreOnePerSizeBelowOneHeader) {
+TEST(RowsTest, OneRowPerSizeBelowOneHeader) {
   Results results = FourRounds();
   results.row_contender = "ours";
   results.cases.push_back(results.cases[0]);
@@ -127,8 +128,8 @@ TEST(RowsTest, AreOnePerSizeBelowOneHeader) {
   results.cases[1].elements = {2000};
   const std::string text = Rows(results);
   EXPECT_THAT(text, HasSubstr("# bytes  hvdlite_us  best_mpi_us  ratio"));
-  // 4000 bytes in 5.5 us; four ranks move 1.5 times as much. The best of MPI's
-  // is 2 and 2 in the near rounds.
+  // 4000 bytes in 5.5 us; four ranks send 1.5 times as much. The best of MPI is
+  // 2 us in both near rounds.
   EXPECT_THAT(RowsOnly(text),
               ElementsAre("   4000        5.50         2.00   2.750 [1.500, "
                           "4.000]        0.73        1.09  2 of 4 rounds",
@@ -136,25 +137,25 @@ TEST(RowsTest, AreOnePerSizeBelowOneHeader) {
                           "4.000]        1.45        2.18  2 of 4 rounds"));
 }
 
-TEST(RowsTest, OfRoundsThatAreAllNearSayNothingOfIt) {
+TEST(RowsTest, NoRemarkIfAllRoundsAreNear) {
   Results results = FourRounds();
   results.cases[0].before_ns = results.cases[0].after_ns = {1, 1, 1, 1};
   EXPECT_THAT(Rows(results),
-              AllOf(Not(HasSubstr("rounds left out")),
+              AllOf(Not(HasSubstr("rounds dropped")),
                     Not(HasSubstr("cores far")), Not(HasSubstr("of 4"))));
 }
 
-TEST(RowsTest, AreOfTheDistanceThatMostRoundsHad) {
+TEST(RowsTest, UseTheMostCommonDistance) {
   Results results = FourRounds();
   results.cases[0].before_ns = {400, 400, 100, 249};
   results.cases[0].after_ns = {400, 400, 400, 249};
   const std::vector<std::string> rows = RowsOnly(Rows(results));
   ASSERT_EQ(rows.size(), 1u);
-  EXPECT_THAT(rows[0], HasSubstr(" 21.50 "));  // of 3 and 40
+  EXPECT_THAT(rows[0], HasSubstr(" 21.50 "));  // median of 3 and 40
   EXPECT_THAT(rows[0], EndsWith("far, 2 of 4 rounds"));
 }
 
-TEST(RowsTest, WithoutMpiShowEveryCaseAndContender) {
+TEST(RowsTest, ShowEveryCaseAndImplementationWithoutMpi) {
   Results results = FourRounds();
   results.mode = "submit";
   results.cases[0].name = "submit";
@@ -163,36 +164,37 @@ TEST(RowsTest, WithoutMpiShowEveryCaseAndContender) {
                                  WithTimes("b", Role::kHvdlite, {7, 1, 1, 7})};
   EXPECT_THAT(
       RowsOnly(Rows(results)),
-      ElementsAre("  submit  a            3.50  3.00  4.00  ns    2 of 4 "
+      ElementsAre("  submit  a                 3.50  3.00  4.00  ns    2 of 4 "
                   "rounds",
-                  "  submit  b            7.00  7.00  7.00  ns    2 of 4 "
+                  "  submit  b                 7.00  7.00  7.00  ns    2 of 4 "
                   "rounds"));
 }
 
-TEST(RowsTest, ThatAreComparedWithOneOtherBearItsName) {
+TEST(RowsTest, SingleBaselineNamesTheColumn) {
   Results results = FourRounds();
   results.mode = "checks";
   results.cases[0].contenders = {
       WithTimes("checks", Role::kHvdlite, {3, 1, 1, 3}),
       WithTimes("without", Role::kMpi, {2, 1, 1, 2})};
   const std::string text = Rows(results);
-  EXPECT_THAT(text, HasSubstr("contender  hvdlite_us  without_us"));
+  EXPECT_THAT(text, HasSubstr("implementation  hvdlite_us  without_us"));
   EXPECT_THAT(text, Not(HasSubstr("algbw")));
 }
 
-TEST(RowsTest, OfOneRankHaveNoBandwidth) {
+TEST(RowsTest, NoBandwidthForOneRank) {
   Results results = FourRounds();
   results.ranks = 1;
   const std::string text = Rows(results);
   EXPECT_THAT(text, HasSubstr("hvdlite_bench sweep: 1 rank, 4 interleaved"));
   EXPECT_THAT(text, AllOf(HasSubstr("# bytes"), Not(HasSubstr("GB/s"))));
-  EXPECT_THAT(RowsOnly(text),
-              ElementsAre("   4000  ours             5.50         2.00   2.750 "
-                          "[1.500, 4.000]  2 of 4 rounds"));
+  EXPECT_THAT(
+      RowsOnly(text),
+      ElementsAre("   4000  ours                  5.50         2.00   2.750 "
+                  "[1.500, 4.000]  2 of 4 rounds"));
   EXPECT_THAT(Details(results), Not(HasSubstr("GB/s")));
 }
 
-TEST(RowsTest, OfOneRoundHaveNoInterval) {
+TEST(RowsTest, NoIntervalForOneRound) {
   Results results = FourRounds();
   results.cases[0].before_ns = results.cases[0].after_ns = {1};
   for (Contender& contender : results.cases[0].contenders) {
@@ -204,40 +206,40 @@ TEST(RowsTest, OfOneRoundHaveNoInterval) {
               AllOf(HasSubstr("  1.500 [-]"), Not(HasSubstr("inf"))));
 }
 
-TEST(RowsTest, WarningsStay) {
+TEST(RowsTest, WarningsArePrinted) {
   const std::string text = Rows(FourRounds());
   EXPECT_THAT(text, HasSubstr("# A note.\n"));
   EXPECT_THAT(text, HasSubstr("# absent skipped: not available\n"));
   EXPECT_THAT(text, HasSubstr("# cores far from each other in 1 of 4 rounds"));
-  EXPECT_THAT(text, HasSubstr("# 1 of 4 rounds left out"));
+  EXPECT_THAT(text, HasSubstr("# 1 of 4 rounds dropped"));
   EXPECT_THAT(text, Not(HasSubstr("WRONG")));
   EXPECT_EQ(FourRounds().exit_code(), 0);
 }
 
-TEST(RowsTest, WrongResultsAreToldLast) {
+TEST(RowsTest, WrongResultsAreReportedLast) {
   Results results = FourRounds();
   results.cases[0].contenders[1].samples[2].wrong = 17;
   EXPECT_EQ(results.wrong(), 17);
   EXPECT_EQ(results.exit_code(), 3);
   EXPECT_THAT(Rows(results),
-              EndsWith("# WRONG RESULTS: 17 elements differ from what was "
-                       "expected\n"));
+              EndsWith("# WRONG RESULTS: 17 elements differ from the expected "
+                       "sum\n"));
 }
 
-TEST(DetailsTest, TellNearAndFarApart) {
+TEST(DetailsTest, NearAndFarAreSeparate) {
   const std::string text = Details(FourRounds());
   EXPECT_THAT(text, HasSubstr("processor: Some CPU"));
   EXPECT_THAT(text, HasSubstr("Cores near, 2 rounds:"));
   EXPECT_THAT(text, HasSubstr("Cores far, 1 round:\n"));
-  EXPECT_THAT(text, HasSubstr("\n1 round left out"));
+  EXPECT_THAT(text, HasSubstr("\n1 round dropped"));
   EXPECT_THAT(text, HasSubstr("absent skipped: not available"));
   EXPECT_THAT(text, HasSubstr("ours                              2.750 [1.500, "
                               "4.000]"));
   EXPECT_THAT(text, HasSubstr("  1.500  4.000\n"));
 }
 
-TEST(DetailsTest, BandwidthIsThatOfTheMedian) {
-  // 4000 bytes in 40 us; four ranks move 1.5 times as much.
+TEST(DetailsTest, BandwidthUsesTheMedian) {
+  // 4000 bytes in 40 us; four ranks send 1.5 times as much.
   EXPECT_THAT(Details(FourRounds()),
               AllOf(HasSubstr("algbw_GB/s  busbw_GB/s\n"),
                     HasSubstr("        0.10        0.15\n")));
@@ -260,7 +262,7 @@ TEST(JsonTest, HoldsSamplesDistancesAndRatios) {
   EXPECT_EQ(json["machine"]["processor"], "Some CPU");
 }
 
-TEST(OperationTimesTest, LastFromTheLastStartToTheLastEndOnOneClock) {
+TEST(OperationTimesTest, FromLastStartToLastEndOnOneClock) {
   // Rank 0 runs from 10 to 30 and 40 to 45, rank 1 from 20 to 25 and 40 to 50.
   const std::vector<double> start = {10, 40, 20, 40};
   const std::vector<double> end = {30, 45, 25, 50};
@@ -268,7 +270,7 @@ TEST(OperationTimesTest, LastFromTheLastStartToTheLastEndOnOneClock) {
   EXPECT_THAT(OperationTimes(start, end, 2, false), ElementsAre(20, 10));
 }
 
-TEST(OperationTimesTest, TailIsTakenFromTheSingleOperations) {
+TEST(OperationTimesTest, Percentile99UsesSingleOperations) {
   Case median;
   median.name = "together";
   median.contenders = {WithTimes("ours", Role::kHvdlite, {50})};
@@ -295,7 +297,8 @@ TEST(TestValuesTest, MisplacedLostAndDoubledElementsAreWrong) {
   values.Fill(absl::MakeSpan(data));
   // One rank's input instead of the sum; a rank's shift is not 0.
   EXPECT_GE(values.CountWrong(data), (1 << 20) - 256);
-  // A world of one: sums are inputs. Any power of two as shift is noticed.
+  // In a world of one rank, sums are inputs. Shifts by any power of two are
+  // detected.
   const TestValues alone(0, 1);
   alone.Fill(absl::MakeSpan(data));
   EXPECT_EQ(alone.CountWrong(data), 0);
@@ -306,7 +309,7 @@ TEST(TestValuesTest, MisplacedLostAndDoubledElementsAreWrong) {
   }
 }
 
-TEST(BindingTest, NeedsACoreOfItsOwnForEveryRank) {
+TEST(BindingTest, EveryRankNeedsItsOwnCore) {
   EXPECT_TRUE(BoundToOneCoreEach({"0", "1"}, {"a", "a"}));
   EXPECT_TRUE(BoundToOneCoreEach({"0", "0"}, {"a", "b"}));
   EXPECT_FALSE(BoundToOneCoreEach({"0", "0"}, {"a", "a"}));
@@ -314,7 +317,7 @@ TEST(BindingTest, NeedsACoreOfItsOwnForEveryRank) {
   EXPECT_FALSE(BoundToOneCoreEach({""}, {"a"}));
 }
 
-TEST(MachineTest, ALineHasWhatBelongsToEveryFigure) {
+TEST(MachineTest, LineHasProcessorCoresAndCommit) {
   Results results;
   results.machine = {{"processor", "Some CPU"},
                      {"cores", "2 cores with 4 hardware threads, 1 socket"},
@@ -323,7 +326,7 @@ TEST(MachineTest, ALineHasWhatBelongsToEveryFigure) {
   EXPECT_EQ(MachineLine(results), "Some CPU, 2 cores, commit abc123");
 }
 
-TEST(MachineTest, TellsTheCommitAndWhatChangesMpi) {
+TEST(MachineTest, HasCommitAndVariablesOfMpi) {
   const auto machine = DescribeMachine(
       base::FakeEnvironment({{"OMPI_MCA_pml", "ucx"}, {"HOME", "/root"}}),
       "abc123");
@@ -332,14 +335,14 @@ TEST(MachineTest, TellsTheCommitAndWhatChangesMpi) {
   EXPECT_EQ(machine.count("HOME"), 0u);
 }
 
-TEST(Resnet50GradientsTest, AreThe161OfThePublishedNetwork) {
+TEST(Resnet50GradientsTest, Has161GradientsAsPublished) {
   const std::vector<int64_t> elements = support::Resnet50GradientElements();
   EXPECT_EQ(elements.size(), 161u);
   EXPECT_EQ(std::accumulate(elements.begin(), elements.end(), int64_t{0}),
             25557032);
 }
 
-TEST(Resnet50GradientsTest, ComeFromTheClassifierToTheFirstConvolution) {
+TEST(Resnet50GradientsTest, OrderIsClassifierToFirstConvolution) {
   const std::vector<int64_t> elements = support::Resnet50GradientElements();
   EXPECT_EQ(elements[0], 1000);
   EXPECT_EQ(elements[1], 2048 * 1000);
@@ -347,7 +350,7 @@ TEST(Resnet50GradientsTest, ComeFromTheClassifierToTheFirstConvolution) {
   EXPECT_EQ(elements.back(), 3 * 64 * 7 * 7);
 }
 
-TEST(TransformerGradientsTest, AreThe146OfTwelveLayers) {
+TEST(TransformerGradientsTest, Has146GradientsForTwelveLayers) {
   const std::vector<int64_t> elements = support::TransformerGradientElements();
   EXPECT_EQ(elements.size(), 146u);
   EXPECT_EQ(std::accumulate(elements.begin(), elements.end(), int64_t{0}),
@@ -355,7 +358,7 @@ TEST(TransformerGradientsTest, AreThe146OfTwelveLayers) {
   EXPECT_EQ(elements.back(), 3 * 768 * 768);
 }
 
-TEST(WorkloadsTest, UnknownNameIsAnErrorThatListsThem) {
+TEST(WorkloadsTest, UnknownNameIsAnErrorWithAllNames) {
   EXPECT_EQ(WorkloadNamed("one_4_bytes").elements.size(), 1u);
   try {
     WorkloadNamed("resnet51");

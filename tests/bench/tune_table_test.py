@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hvdlite_bench's sizes, rows and tune-table, under mpirun; usage: ... HVDLITE_BENCH"""
+"""Sizes, rows and tune-table of hvdlite_bench under mpirun; usage: ... HVDLITE_BENCH"""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def bench(ranks, *words):
 
 
 def rows(text):
-    """The lines that are no comments, split."""
+    """The lines that are not comments, split."""
     return [line.split() for line in text.splitlines() if line.strip() and line[0] != "#"]
 
 
@@ -60,7 +60,7 @@ class TuneTableTest(unittest.TestCase):
     def worlds(self, text):
         return {(row[0], row[1]) for row in rows(text)}
 
-    def test_worlds_add_up_to_one_table_that_is_accepted(self):
+    def test_rows_of_several_worlds_form_one_valid_table(self):
         for ranks, known, again in ((2, {"2"}, []), (3, {"2", "3"}, []), (2, {"2", "3"}, ["--overwrite"])):
             text = self.tune(lambda *words: bench(ranks, *words, *again))  # noqa: B023
             self.assertEqual(self.worlds(text), {("1", count) for count in known})
@@ -68,9 +68,9 @@ class TuneTableTest(unittest.TestCase):
         result = bench(2, "sweep", *SHORT, "--min-bytes", "1K", "--max-bytes", "1K",
                        "--table", self.table)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("# algorithms by " + self.table, result.stdout)
+        self.assertIn("# algorithms from " + self.table, result.stdout)
 
-    def test_sweep_takes_the_table_of_the_environment(self):
+    def test_sweep_uses_the_table_of_the_environment(self):
         sweep = [BENCH, "sweep", *SHORT, "--min-bytes", "1K", "--max-bytes", "1K"]
         with open(self.table, "w", encoding="utf-8") as file:
             file.write("1 2- inf two-shot 512K cached\n")
@@ -81,12 +81,12 @@ class TuneTableTest(unittest.TestCase):
                 self.assertEqual(min(result.returncode, 1), status, result.stderr)
                 self.assertIn(table, result.stdout + result.stderr)
 
-    def test_more_ranks_than_cores_are_told(self):
+    def test_more_ranks_than_cores_are_reported(self):
         cpu = str(min(os.sched_getaffinity(0)))
         self.assertIn(", 1 core, oversubscribed", self.tune(lambda *words: subprocess.run(
             ["taskset", "-c", cpu, MPIRUN, "2", BENCH, *words], capture_output=True, text=True)))
 
-    def test_two_hosts_have_rows_of_their_own(self):
+    def test_two_hosts_have_their_own_rows(self):
         if subprocess.run([TESTBED, "2", "--check"], capture_output=True).returncode:
             self.skipTest("no testbed here")
         text = self.tune(lambda *words: subprocess.run(
@@ -94,16 +94,16 @@ class TuneTableTest(unittest.TestCase):
         self.assertEqual(self.worlds(text), {("2", "2")})
         self.assertIn("2 hosts (host0, host1) on 1 machine", text)
 
-    def test_a_file_that_is_no_table_stays_as_it_is(self):
+    def test_invalid_table_file_is_not_changed(self):
         with open(self.table, "w", encoding="utf-8") as file:
             file.write("hello\n")
         result = bench(2, "tune-table", *SHORT, "--max-bytes", "2K", "-o", self.table)
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("table.txt is no table of algorithms: line 1 'hello'", result.stderr)
+        self.assertIn("table.txt is not a table of algorithms: line 1 'hello'", result.stderr)
         with open(self.table, encoding="utf-8") as file:
             self.assertEqual(file.read(), "hello\n")
 
-    def test_a_single_rank_has_nothing_to_choose(self):
+    def test_single_rank_is_an_error(self):
         result = bench(1, "tune-table", "-o", self.table)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("start two ranks per host", result.stderr)

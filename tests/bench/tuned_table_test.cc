@@ -22,7 +22,7 @@ using ::testing::Not;
 
 constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
 
-// Five rounds, near the given time of each candidate; 0: not measured.
+// Five rounds around the given time of each candidate; 0: not measured.
 MeasuredSize Size(int64_t bytes, const std::vector<double>& times) {
   MeasuredSize size = {bytes, {}};
   for (const double time : times) {
@@ -41,13 +41,13 @@ AllreduceTable Parsed(const std::string& text) {
   return table.ok() ? *table : AllreduceTable::BuiltIn();
 }
 
-TEST(ChooseByTimesTest, ChangesWhereAnotherIsClearlyFasterTwiceInARow) {
+TEST(ChooseByTimesTest, ChangesAfterTwoClearWinsInARow) {
   EXPECT_THAT(ChooseByTimes({Size(1, {2, 1}), Size(2, {2, 2}), Size(4, {2, 3}),
                              Size(8, {2, 4}), Size(16, {2, 5})}),
               ElementsAre(1, 1, 0, 0, 0));
 }
 
-TEST(ChooseByTimesTest, ASingleSizeChangesNothing) {
+TEST(ChooseByTimesTest, OneFasterSizeChangesNothing) {
   EXPECT_THAT(ChooseByTimes({Size(1, {1, 2}), Size(2, {3, 2}), Size(4, {1, 2}),
                              Size(8, {3, 2})}),
               ElementsAre(0, 0, 0, 0));
@@ -59,7 +59,7 @@ TEST(ChooseByTimesTest, AFewPercentChangeNothing) {
               ElementsAre(0, 0, 0, 0));
 }
 
-TEST(ChooseByTimesTest, WhatScattersTooMuchChangesNothing) {
+TEST(ChooseByTimesTest, LargeVarianceChangesNothing) {
   std::vector<MeasuredSize> sizes = {Size(1, {1, 2}), Size(2, {1, 0.8}),
                                      Size(4, {1, 0.8}), Size(8, {1, 0.8})};
   EXPECT_THAT(ChooseByTimes(sizes), ElementsAre(0, 1, 1, 1));
@@ -69,25 +69,25 @@ TEST(ChooseByTimesTest, WhatScattersTooMuchChangesNothing) {
   EXPECT_THAT(ChooseByTimes(sizes), ElementsAre(0, 0, 0, 0));
 }
 
-TEST(ChooseByTimesTest, OfSeveralFasterOnesTheFastestIsTaken) {
+TEST(ChooseByTimesTest, FastestOfSeveralFasterOnesWins) {
   EXPECT_THAT(ChooseByTimes(
                   {Size(1, {1, 2, 2}), Size(2, {4, 2, 1}), Size(4, {4, 2, 1})}),
               ElementsAre(0, 2, 2));
 }
 
-TEST(ChooseByTimesTest, WhatDoesNotFitAnyMoreIsReplaced) {
+TEST(ChooseByTimesTest, CandidateThatNoLongerFitsIsReplaced) {
   EXPECT_THAT(ChooseByTimes({Size(1, {1, 2, 3}), Size(2, {1, 2, 3}),
                              Size(4, {0, 3, 2}), Size(8, {0, 3, 2})}),
               ElementsAre(0, 0, 2, 2));
 }
 
-TEST(ChooseByTimesTest, ASingleSizeIsEnoughWhereTheNextEndsTheChoiceAnyway) {
+TEST(ChooseByTimesTest, OneSizeIsEnoughIfTheNextDoesNotFit) {
   EXPECT_THAT(
       ChooseByTimes({Size(1, {1, 2}), Size(2, {3, 2}), Size(4, {0, 2})}),
       ElementsAre(0, 1, 1));
 }
 
-TEST(CandidatesTest, OfEveryWorldMakeTablesThatChooseThem) {
+TEST(CandidatesTest, RowsOfCandidatesChooseThem) {
   for (const TableWorld world : {TableWorld{1, 2}, TableWorld{1, 4},
                                  TableWorld{2, 2}, TableWorld{16, 48}}) {
     const std::vector<Candidate> candidates = CandidatesFor(world);
@@ -107,7 +107,7 @@ TEST(CandidatesTest, OfEveryWorldMakeTablesThatChooseThem) {
   }
 }
 
-TEST(CandidatesTest, HoldWhatTheBuiltInTableChooses) {
+TEST(CandidatesTest, IncludeChoicesOfTheBuiltInTable) {
   for (const TableWorld world : {TableWorld{1, 2}, TableWorld{1, 3},
                                  TableWorld{1, 4}, TableWorld{2, 2}}) {
     for (int64_t bytes = 4; bytes <= int64_t{64} << 20; bytes *= 2) {
@@ -121,16 +121,16 @@ TEST(CandidatesTest, HoldWhatTheBuiltInTableChooses) {
   }
 }
 
-TEST(WorldTest, HasTheRanksOfTheSmallestNode) {
+TEST(WorldTest, RanksPerNodeAreThoseOfTheSmallestNode) {
   const TableWorld world = WorldOf({0, 0, 1, 0, 1});
   EXPECT_EQ(world.nodes, 2);
   EXPECT_EQ(world.ranks_per_node, 2);
-  // The data plane counts a node of one as one of two.
+  // The data plane counts a node with one rank as one with two.
   EXPECT_EQ(WorldOf({0, 1, 0}).ranks_per_node, 2);
   EXPECT_EQ(WorldOf({0, 0, 0}).nodes, 1);
 }
 
-TEST(WorldTest, WithoutTwoRanksOnAHostThereIsNothingToChoose) {
+TEST(WorldTest, OneRankPerHostIsAnError) {
   for (const std::vector<int>& nodes : {std::vector<int>{0}, {0, 1, 2}}) {
     try {
       (void)WorldOf(nodes);
@@ -141,7 +141,7 @@ TEST(WorldTest, WithoutTwoRanksOnAHostThereIsNothingToChoose) {
   }
 }
 
-// One-shot up to 4096 bytes, then two-shot in 512K, then in 2M.
+// One-shot up to 4096 bytes, then two-shot in chunks of 512K, then of 2M.
 std::string Section(const TableWorld& world, const std::string& header) {
   const std::vector<Candidate> candidates = CandidatesFor(world);
   std::vector<MeasuredSize> sizes;
@@ -151,7 +151,7 @@ std::string Section(const TableWorld& world, const std::string& header) {
   return TableSection(world, candidates, sizes, {4, 4, 0, 2, 2}, header);
 }
 
-TEST(TableSectionTest, IsReadAsWhatWasChosen) {
+TEST(TableSectionTest, ParsedSectionMakesTheSameChoices) {
   const std::string section = Section({1, 3}, "Some CPU\noversubscribed");
   EXPECT_THAT(section, HasSubstr("# Some CPU\n# oversubscribed\n"));
   const AllreduceTable table = Parsed(section);
@@ -162,18 +162,18 @@ TEST(TableSectionTest, IsReadAsWhatWasChosen) {
   EXPECT_EQ(at(65536).chunk_bytes, size_t{512} << 10);
   EXPECT_EQ(at(65537).chunk_bytes, size_t{2} << 20);
   EXPECT_EQ(at(size_t{1} << 40).chunk_bytes, size_t{2} << 20);
-  // Three rows, and none for other worlds.
+  // Three rows, and no rows for other worlds.
   EXPECT_EQ(std::count(section.begin(), section.end(), '\n'), 6);
   EXPECT_EQ(table.Describe(1, 2), "");
 }
 
-TEST(TableSectionTest, OddSizesMakeWholeChunksOfOneShot) {
+TEST(TableSectionTest, OneShotChunksAreRoundedUp) {
   const TableWorld world = {1, 2};
   const AllreduceTable table = Parsed(TableSection(
       world, CandidatesFor(world), {{100, {}}, {200, {}}}, {4, 4}, "x"));
   EXPECT_EQ(table.Choose(1, 2, 200).algorithm, AllreduceAlgorithm::kOneShot);
   EXPECT_EQ(table.Choose(1, 2, 200).chunk_bytes, 256u);
-  // What one-shot is too small for has a row, too.
+  // Sizes above one-shot's limit have a row, too.
   EXPECT_EQ(table.Choose(1, 2, 201).algorithm, AllreduceAlgorithm::kTwoShot);
   EXPECT_NE(table.Describe(1, 2).find("inf"), std::string::npos);
 }
@@ -192,7 +192,7 @@ TEST(WithSectionTest, KeepsRowsOfOtherWorldsAndReplacesItsOwn) {
   EXPECT_EQ(parsed.Describe(1, 3), Parsed(Section({1, 3}, "")).Describe(1, 3));
 }
 
-TEST(WithSectionTest, ComesBeforeRangesAndAfterTheHead) {
+TEST(WithSectionTest, SectionIsAfterTheHeadAndBeforeRanges) {
   const auto merged = WithSection(
       "# About this file.\n\n# All.\n1 2- inf two-shot 64K cached\n"
       "1 2 inf two-shot 128K cached\n",
@@ -206,14 +206,14 @@ TEST(WithSectionTest, ComesBeforeRangesAndAfterTheHead) {
   EXPECT_EQ(table.Choose(1, 5, 1 << 22).chunk_bytes, size_t{64} << 10);
 }
 
-TEST(WithSectionTest, WhatIsNoTableIsAnErrorThatNamesTheLine) {
+TEST(WithSectionTest, InvalidTableIsAnErrorWithTheLine) {
   const auto merged = WithSection("# x\nhello\n", {1, 2}, "");
   ASSERT_FALSE(merged.ok());
   EXPECT_THAT(std::string(merged.status().message()),
               HasSubstr("line 2 'hello'"));
 }
 
-TEST(DescribePlacesTest, TellsMoreRanksThanCores) {
+TEST(DescribePlacesTest, MoreRanksThanCoresAreOversubscribed) {
   EXPECT_EQ(DescribePlaces({{0, "a", {0}}, {0, "a", {1}}}),
             "2 ranks, 1 host (a), 2 cores");
   EXPECT_EQ(
@@ -236,7 +236,7 @@ TEST(DescribePlacesTest, HostsOfOneMachineShareItsCores) {
             "4 ranks, 2 hosts (a, b), 4 cores");
 }
 
-TEST(DescribeOthersTest, OfEachMachineWhatItsRanksDidNotTake) {
+TEST(DescribeOthersTest, MachineUseWithoutItsRanks) {
   const std::vector<RankPlace> two = {{0, "a", {0}}, {0, "a", {1}}};
   const auto rank = [](double process, double machine) {
     return RankWork{

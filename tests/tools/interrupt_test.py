@@ -30,10 +30,11 @@ LONG = {
     "train_mnist": (["--data-dir", "mnist", "--epochs", "1000000"], "Epoch 2 ", UNSAVED),
     "train_resnet50": (RESNET[1:], "step 1/", UNSAVED),
     "train_resnet50 with a checkpoint": ([*RESNET[1:], "--checkpoint", "run.pt"], "step 1/",
-                                         "--resume auto goes on from there"),
+                                         "--resume auto continues from there"),
     "train_transformer": (["--task", "lm", "--text", "text", "--layers", "1", "--epochs", "1000000"], "step 1/",
                           UNSAVED),
-    "train_synthetic": (["--model", "mlp", "--num-batches", "100000000"], "1\timages/sec", "a report has those"),
+    "train_synthetic": (["--model", "mlp", "--num-batches", "100000000"], "1\timages/sec",
+                        "the report has the observations of this start"),
     "hvdliterun": (["-np", "1", "--allow-run-as-root", "sh", "-c", "echo here; exec sleep 1000"], "here",
                    "hvdliterun: ended by Interrupt; the program has not reported"),
     "hvdliterun of a trainer": (["-np", "2", "--allow-run-as-root", "--oversubscribe",
@@ -144,7 +145,7 @@ class InterruptTest(unittest.TestCase):
                             "launch.end_with('name', lambda: (print('here', flush=True), sys.stdin.read()))"])
         code, text = self.interrupt(child, "here")
         self.assertEqual(code, 130, text)
-        self.assertIn("name: interrupted: what is not written yet is lost; the same command begins anew\n", text)
+        self.assertIn("name: interrupted: unwritten results are lost; the same command starts from scratch\n", text)
         self.assertNotIn("Traceback", text)
         child = self.start(["bash", "-c", "set -euo pipefail; source %s; stage here; logged log sleep 1000" %
                             os.path.join(ROOT, "tools", "shell", "stages.sh")])

@@ -38,7 +38,7 @@ TEST_F(Bfloat16AutocastTest, InnerOneLeavesTheOuterOneEnabled) {
   EXPECT_EQ(TypeOfConvolution(), torch::kBFloat16);
 }
 
-TEST_F(Bfloat16AutocastTest, ConvolutionSeesWeightsThatChangedInBetween) {
+TEST_F(Bfloat16AutocastTest, ConvolutionUsesChangedWeights) {
   const torch::Tensor images = torch::ones({1, 3, 8, 8});
   const auto sum = [&] {
     const Bfloat16Autocast autocast(/*enabled=*/true);
@@ -63,14 +63,14 @@ TEST_F(Bfloat16AutocastTest, GradientsOfTheWeightsAreFloat) {
   EXPECT_EQ(convolution_->weight.grad().scalar_type(), torch::kFloat32);
 }
 
-TEST(SlowBfloat16Test, AProcessorWithoutItsInstructionsIsTold) {
+TEST(SlowBfloat16Test, ProcessorWithoutInstructionsGetsAWarning) {
   const std::string warning = SlowBfloat16Warning({"sse2", "avx2"});
   EXPECT_NE(warning.find("(avx512_bf16 or amx_bf16)"), std::string::npos);
-  EXPECT_NE(warning.find("Remedy: leave --bf16 out"), std::string::npos);
+  EXPECT_NE(warning.find("Remedy: remove --bf16"), std::string::npos);
   EXPECT_EQ(SlowBfloat16Warning({"sse2", "amx_bf16"}), "");
 }
 
-TEST(Bfloat16TrainingTest, ResnetLearnsABatchByHeart) {
+TEST(Bfloat16TrainingTest, ResnetOverfitsOneBatch) {
   torch::manual_seed(1);
   ResNet model(ResNetOptions{
       .architecture = "resnet8", .classes = 4, .small_image_stem = true});

@@ -43,7 +43,7 @@ bool Equal(const std::vector<torch::Tensor>& a,
                     [](const auto& x, const auto& y) { return x.equal(y); });
 }
 
-// A checkpoint as the first release wrote it.
+// A checkpoint in the format of the first release.
 torch::serialize::InputArchive Saved(const std::string& model_name,
                                      const Training& training, int64_t epoch,
                                      int64_t step, int64_t steps_per_epoch) {
@@ -65,7 +65,7 @@ torch::serialize::InputArchive Saved(const std::string& model_name,
   return read;
 }
 
-TEST(CheckpointTest, TrainingGoesOnFromThatOfTheFirstRelease) {
+TEST(CheckpointTest, TrainingContinuesFromFormatOfFirstRelease) {
   Training original(1);
   original.Step();
   original.Step();
@@ -73,7 +73,7 @@ TEST(CheckpointTest, TrainingGoesOnFromThatOfTheFirstRelease) {
   original.Step();
 
   Training resumed(2);
-  DistributedSampler sampler(33, 3, 1);  // 5 steps of 6 and a rest
+  DistributedSampler sampler(33, 3, 1);  // 5 steps of 6, and 3 more samples
   const torch::Tensor held = resumed.model->parameters().front();
   EXPECT_EQ(ReadFirstRelease(archive, "net", /*samples_per_step=*/6,
                              *resumed.model, resumed.optimizer, sampler),
@@ -82,13 +82,13 @@ TEST(CheckpointTest, TrainingGoesOnFromThatOfTheFirstRelease) {
   EXPECT_EQ(sampler.position(), 24);
   EXPECT_FALSE(
       Equal(resumed.model->parameters(), original.model->parameters()));
-  resumed.Step();  // wrong without the momentum
+  resumed.Step();  // would be wrong without the momentum
   EXPECT_TRUE(Equal(resumed.model->parameters(), original.model->parameters()));
   EXPECT_TRUE(Equal(resumed.model->buffers(), original.model->buffers()));
   EXPECT_TRUE(held.equal(original.model->parameters().front()));
 }
 
-TEST(CheckpointTest, OtherModelAndOtherStepsAreErrors) {
+TEST(CheckpointTest, OtherModelOrStepsPerEpochAreErrors) {
   Training training(1);
   DistributedSampler sampler(33, 3, 1);
   const auto read = [&](const std::string& model_name, int64_t step) {
@@ -96,14 +96,13 @@ TEST(CheckpointTest, OtherModelAndOtherStepsAreErrors) {
     ReadFirstRelease(archive, model_name, /*samples_per_step=*/9,
                      *training.model, training.optimizer, sampler);
   };
-  EXPECT_THAT(
-      [&] { read("resnet50", 0); },
-      ThrowsMessage<std::runtime_error>(::testing::AllOf(
-          HasSubstr("holds net"), HasSubstr("training is of resnet50"))));
+  EXPECT_THAT([&] { read("resnet50", 0); },
+              ThrowsMessage<std::runtime_error>(::testing::AllOf(
+                  HasSubstr("holds net"), HasSubstr("training has resnet50"))));
   EXPECT_THAT([&] { read("net", 2); },
               ThrowsMessage<std::runtime_error>(
                   HasSubstr("step 2 of an epoch of 5 steps")));
-  read("net", 0);  // between epochs anything goes
+  read("net", 0);  // at the end of an epoch, any number of steps is accepted
   EXPECT_EQ(sampler.epoch(), 1);
   EXPECT_EQ(sampler.position(), 0);
 }

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(RequireFiniteTest, NoNumberAndInfinityAreDivergence) {
+TEST(RequireFiniteTest, NanAndInfinityAreDivergence) {
   RequireFinite(-1e30, "training loss");
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double loss : {std::nan(""), infinity, -infinity}) {

@@ -28,7 +28,7 @@ TEST(OperatorProfileTest, CountsOperatorsOfForwardAndBackward) {
     return found == hottest.end() ? 0 : found->calls;
   };
   EXPECT_EQ(calls_of("aten::matmul"), 3);
-  EXPECT_GE(calls_of("aten::mm"), 6);  // one more in each backward pass
+  EXPECT_GE(calls_of("aten::mm"), 6);  // each backward pass adds one
   for (const OperatorTime& one : hottest) {
     EXPECT_LE(one.self_seconds, one.seconds + 1e-9) << one.name;
   }
@@ -38,7 +38,7 @@ TEST(OperatorProfileTest, CountsOperatorsOfForwardAndBackward) {
                              }));
 }
 
-TEST(OperatorProfileTest, CountsWhileItLivesAndBeginsAnew) {
+TEST(OperatorProfileTest, CountsDuringItsLifetimeFromZero) {
   {
     const OperatorProfile profile;
     torch::ones({2}).exp();
@@ -50,7 +50,7 @@ TEST(OperatorProfileTest, CountsWhileItLivesAndBeginsAnew) {
   EXPECT_EQ(profile.Hottest(1).size(), 1U);
 }
 
-TEST(OperatorProfileTest, TableHasALineForEach) {
+TEST(OperatorProfileTest, TableHasALinePerOperator) {
   const std::string table =
       FormatOperators({{"aten::mm", 12, 2.5, 1.25}, {"aten::add", 3, 1, 1}});
   EXPECT_THAT(table, HasSubstr("operator"));

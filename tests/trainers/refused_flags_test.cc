@@ -1,4 +1,4 @@
-// Command lines that trainers refuse, before they start a world.
+// Wrong command lines, which trainers reject before they start a world.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ struct Refused {
 
 class RefusedFlagsTest : public ::testing::TestWithParam<Refused> {};
 
-TEST_P(RefusedFlagsTest, AreAnErrorThatTellsTheReason) {
+TEST_P(RefusedFlagsTest, AreAnErrorWithTheReason) {
   std::vector<std::string> words = {GetParam().program.name};
   std::istringstream stream(GetParam().flags);
   for (std::string word; stream >> word;) words.push_back(word);
@@ -82,13 +82,13 @@ INSTANTIATE_TEST_SUITE_P(
         {kResNet50, "--data-dir d --classes 5", "--classes"},
         {kResNet50, "--synthetic --val-domains photo", "--val-domains"},
         {kResNet50, "--synthetic --augmentation imagenet",
-         "--augmentation is for --data-dir"},
+         "--augmentation needs --data-dir"},
         {kResNet50, "--data-dir d --augmentation pacs",
          "domain-generalisation"},
         {kResNet50, "--synthetic --skip-unreadable",
-         "--skip-unreadable is for --data-dir"},
+         "--skip-unreadable needs --data-dir"},
         {kResNet50, "--synthetic --check-data",
-         "--check-data is for --data-dir"},
+         "--check-data needs --data-dir"},
         {kResNet50, "--synthetic --bf16 --memory-format onednn",
          "--bf16 needs --memory-format nchw or nhwc"},
         {kResNet50, "--synthetic --no-onednn --memory-format onednn",
@@ -106,34 +106,37 @@ INSTANTIATE_TEST_SUITE_P(
         {kSynthetic, "--model vae --data-format NHWC",
          "--data-format does not suit --model vae"},
         {kSynthetic, "--model alexnet --image-size 62",
-         "--image-size is 62; --model alexnet takes at least 63"},
+         "--image-size is 62; --model alexnet needs at least 63"},
         {kSynthetic, "--forward-only --fp16-allreduce",
-         "--fp16-allreduce is about gradients"},
-        {kSynthetic, "--forward-only --views", "--views is about gradients"},
-        {kSynthetic, "--forward-only --check", "--check is about gradients"},
+         "--fp16-allreduce needs shared gradients"},
+        {kSynthetic, "--forward-only --views",
+         "--views needs shared gradients"},
+        {kSynthetic, "--forward-only --check",
+         "--check needs shared gradients"},
         {kSynthetic, "--gradients-only --optimizer adam --check",
-         "--check is about gradients, but with --gradients-only"},
+         "--check needs shared gradients, but --gradients-only has none"},
         {kSynthetic, "--gradients-only --forward-only", "--forward-only"},
         {kSynthetic, "--gradients-only --model image_loading",
-         "--gradients-only is about gradients"},
+         "--gradients-only needs shared gradients"},
         {kSynthetic, "--model image_loading --use-adasum",
-         "--use-adasum is about gradients, but with --model "
-         "image_loading"},
+         "--use-adasum needs shared gradients, but --model "
+         "image_loading has none"},
         {kSynthetic, "--repeat 10", "--repeat is 10; expected more than 10"},
         {kSynthetic, "--repeat 20 --num-batches 5", "--num-batches"},
         {kSynthetic, "--repeat 20 --display-every 5", "--display-every"},
         {kSynthetic, "--number 5", "--repeat"},
         {kSynthetic, "--skip 5", "--repeat"},
         {kSynthetic, "--instances 0", "--instances"},
-        {kSynthetic, "--share-memory", "among --instances, but there is one"},
+        {kSynthetic, "--share-memory",
+         "--share-memory needs --instances above 1"},
         {kSynthetic, "--name a/b", "--name is 'a/b'"},
         {kSynthetic, "--optimizer rmsprop", "rmsprop"},
         {kSynthetic, "--forward-only --clip-norm 1",
-         "--clip-norm is about gradients"},
+         "--clip-norm needs shared gradients"},
         {kSynthetic, "--model vae --data-dir x",
          "--data-dir does not suit --model vae"},
         {kSynthetic, "--model image_loading --workers 2",
-         "give their folder by --data-dir"},
+         "--workers needs --data-dir"},
         {kTransformer, "", "--task pssp needs --data-dir DIR"},
         {kTransformer, "--task lm", "--task lm needs --text FILE"},
         {kTransformer, "--task lm --text x --heads 5",

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(IntervalMeterTest, WhatIsLeftOutIsNoPartOfTheTime) {
+TEST(IntervalMeterTest, ExcludedTimeDoesNotCount) {
   double now = 100;
   IntervalMeter meter([&] { return now; });
   meter.Start();
@@ -26,7 +26,8 @@ TEST(IntervalMeterTest, WhatIsLeftOutIsNoPartOfTheTime) {
   meter.Finish();
   EXPECT_DOUBLE_EQ(meter.seconds(), 2);
   EXPECT_DOUBLE_EQ(meter.wall_seconds(), 5);
-  // The next interval has no part in it, and what is between has in none.
+  // The exclusion does not apply to the next interval. Time between intervals
+  // never counts.
   now += 7;
   meter.Start();
   meter.AddStep(10, 1);
@@ -37,14 +38,14 @@ TEST(IntervalMeterTest, WhatIsLeftOutIsNoPartOfTheTime) {
   EXPECT_EQ(meter.items_per_second(), (std::vector<double>{5, 2.5}));
 }
 
-TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
+TEST(ReportTest, HasSettingsSpeedLossAndDigests) {
   const TemporaryDirectory directory;
   ResNet50Flags flags;
   flags.arch = "resnet18";
   Report report = {.program = "train_resnet50",
                    .settings = ToJson(flags),
                    .items = "images",
-                   .data = {{"test images", "as they are"}},
+                   .data = {{"test images", "unchanged"}},
                    .world_size = 2,
                    .threads_per_rank = 3,
                    .steps = 20,
@@ -58,7 +59,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   WriteReport(file, report);
   const auto json = nlohmann::json::parse(std::ifstream(file));
   EXPECT_EQ(json["settings"]["arch"], "resnet18");
-  EXPECT_EQ(json["data"]["test images"], "as they are");
+  EXPECT_EQ(json["data"]["test images"], "unchanged");
   EXPECT_EQ(json["world_size"], 2);
   EXPECT_EQ(json["threads_per_rank"], 3);
   EXPECT_EQ(json["images_per_second"]["median"], 20);
@@ -77,7 +78,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
       ::testing::ThrowsMessage<support::InputError>(HasSubstr("r.json")));
 }
 
-TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
+TEST(ReportTest, PageHasAllCurvesAndTables) {
   const TemporaryDirectory directory;
   Report report = {.program = "train_x",
                    .settings = "{\"lr\": 1, \"resume\": \"\"}",
@@ -103,8 +104,8 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
         "<th>resume</th><td>none</td>", "<th>processor</th><td>Xeon &lt;1&gt;",
         "<th>rate</th><td>19812 apples/s, ", "from 19000 to 20624",
         "<th>world</th><td>1 rank of 1 thread<",
-        "<th>unreadable</th><td>3 times another of the training apples was "
-        "taken, 2 of the test apples left out<",
+        "<th>unreadable</th><td>3 training apples replaced by others, 2 test "
+        "apples skipped<",
         "<h2>Data</h2>", "<th>test apples</th><td>peeled</td>",
         "<th>test loss</th><td>0.5</td>", "<th>time</th><td>12.2 s"}) {
     EXPECT_THAT(page.str(), HasSubstr(part));

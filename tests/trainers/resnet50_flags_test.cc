@@ -45,7 +45,7 @@ TEST(ResNet50FlagsTest, ReadsTheNamesOfDomains) {
   EXPECT_EQ(result.flags->workers, 3);
 }
 
-TEST(ResNet50FlagsTest, TheStemFollowsTheImagesUnlessItIsNamed) {
+TEST(ResNet50FlagsTest, StemDependsOnImageSizeByDefault) {
   const auto small = [](const char* stem, int64_t image_size) {
     ResNet50Flags flags;
     flags.stem = stem;
@@ -58,7 +58,7 @@ TEST(ResNet50FlagsTest, TheStemFollowsTheImagesUnlessItIsNamed) {
   EXPECT_TRUE(small("cifar", 224));
 }
 
-TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
+TEST(ResNet50FlagsTest, LastValueOfAFlagCounts) {
   const support::CommandLine<ResNet50Flags> result =
       Parse({"--synthetic", "--epochs", "2", "--epochs", "3", "--lr-steps",
              "1,2", "--synthetic"});

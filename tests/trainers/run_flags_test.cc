@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 using Of = BatchSize::Of;
 
-// What the flags make of a default.
+// Parses the flags with this default.
 BatchSize Parsed(const std::string& flags, BatchSize batch) {
   CLI::App app;
   AddBatchSizeFlags(app, batch, "Images", "Training");
@@ -23,7 +23,7 @@ BatchSize Parsed(const std::string& flags, BatchSize batch) {
   return batch;
 }
 
-TEST(BatchSizeTest, CountsForEachRankOrForAllOfThem) {
+TEST(BatchSizeTest, IsPerRankOrForAllRanks) {
   const BatchSize each = {.count = 8, .of = Of::kRank};
   EXPECT_EQ(each.PerRank(4), 8);
   EXPECT_EQ(each.OfAllRanks(4), 32);
@@ -32,25 +32,26 @@ TEST(BatchSizeTest, CountsForEachRankOrForAllOfThem) {
   EXPECT_EQ(all.OfAllRanks(4), 8);
 }
 
-TEST(BatchSizeTest, WhatCannotBeDealtEvenlyIsRefused) {
+TEST(BatchSizeTest, SizeThatIsNotDivisibleIsAnError) {
   const BatchSize all = {.count = 8, .of = Of::kAllRanks};
   EXPECT_THAT([&] { all.PerRank(3); },
               ThrowsMessage<support::InputError>(
-                  HasSubstr("--global-batch-size 8 cannot be dealt evenly to "
-                            "3 ranks")));
+                  HasSubstr("--global-batch-size 8 is not divisible by 3 "
+                            "ranks")));
   EXPECT_EQ(all.OfAllRanks(3), 8);
 }
 
-TEST(BatchSizeTest, EachRankHasAPart) {
+TEST(BatchSizeTest, LessThanOneSamplePerRankIsAnError) {
   const BatchSize all = {.count = 8, .of = Of::kAllRanks};
   EXPECT_EQ(all.LargestPart(3), 3);
   EXPECT_EQ(all.LargestPart(8), 1);
-  EXPECT_THAT([&] { all.LargestPart(9); },
-              ThrowsMessage<support::InputError>(HasSubstr(
-                  "--global-batch-size 8 leaves some of 9 ranks without")));
+  EXPECT_THAT(
+      [&] { all.LargestPart(9); },
+      ThrowsMessage<support::InputError>(HasSubstr(
+          "--global-batch-size 8 is less than the number of ranks, 9")));
 }
 
-TEST(BatchSizeTest, TheExplicitFlagsMeanTheSameForEveryTrainer) {
+TEST(BatchSizeTest, ExplicitFlagsMeanTheSameForEveryTrainer) {
   for (const Of of : {Of::kRank, Of::kAllRanks}) {
     const BatchSize standard = {.count = 20, .of = of};
     EXPECT_EQ(Parsed("", standard), standard);
@@ -65,7 +66,7 @@ TEST(BatchSizeTest, TheExplicitFlagsMeanTheSameForEveryTrainer) {
   }
 }
 
-TEST(BatchSizeTest, TheShortFlagIsOfARankWhateverTheTrainersOwnSizeIs) {
+TEST(BatchSizeTest, ShortFlagIsPerRankForEveryTrainer) {
   for (const Of of : {Of::kRank, Of::kAllRanks}) {
     EXPECT_EQ(Parsed("--batch-size 5", {.count = 20, .of = of}),
               (BatchSize{.count = 5, .of = Of::kRank}));

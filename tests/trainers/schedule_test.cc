@@ -32,7 +32,7 @@ TEST(LearningRateScheduleTest, OneRankNeedsNoWarmUp) {
   EXPECT_DOUBLE_EQ(schedule.At(2.5), 0.1);
 }
 
-TEST(LearningRateScheduleTest, AnotherNumberOfRanksChangesItAtOnceOrSlowly) {
+TEST(LearningRateScheduleTest, OtherNumberOfRanksChangesItImmediatelyOrSlowly) {
   LearningRateSchedule schedule = {
       .base = 0.1, .scale = 2, .scale_before = 4, .rescaled_at = 3.5};
   EXPECT_DOUBLE_EQ(schedule.At(3.5), 0.2);
@@ -43,7 +43,7 @@ TEST(LearningRateScheduleTest, AnotherNumberOfRanksChangesItAtOnceOrSlowly) {
   EXPECT_DOUBLE_EQ(schedule.At(10), 0.2);
 }
 
-TEST(LearningRateScheduleTest, ScaleFollowsTheNumberOfRanksAsAskedFor) {
+TEST(LearningRateScheduleTest, ScaleDependsOnRanksAndMode) {
   EXPECT_DOUBLE_EQ(LearningRateScale("linear", 9), 9);
   EXPECT_DOUBLE_EQ(LearningRateScale("sqrt", 9), 3);
   EXPECT_DOUBLE_EQ(LearningRateScale("none", 9), 1);

@@ -45,7 +45,7 @@ TEST(SequenceLossTest, SmoothingSharesProbabilityAmongTheOtherTokens) {
               0.8 * (log_sum - 2) + 0.1 * log_sum + 0.1 * (log_sum - 1), 1e-5);
 }
 
-TEST(SequenceLossTest, VanishingSmoothingIsNone) {
+TEST(SequenceLossTest, TinySmoothingEqualsNoSmoothing) {
   EXPECT_NEAR(
       ComputeSequenceLoss(Logits(), Expected(), 0, 1e-9).sum.item<double>(),
       ComputeSequenceLoss(Logits(), Expected(), 0, 0).sum.item<double>(), 1e-5);

@@ -5,14 +5,14 @@
 namespace hvdlite::trainers {
 namespace {
 
-// Of epochs of 40 samples, 4 of them a step.
+// A sampler with epochs of 40 samples and 4 samples per step.
 DistributedSampler SamplerAt(int64_t epoch, int64_t position) {
   DistributedSampler sampler(40, 4, 1, BatchOf::AllRanks);
   sampler.resume(epoch, position);
   return sampler;
 }
 
-TEST(StepRangeTest, WholeTrainingIsAllEpochs) {
+TEST(StepRangeTest, WholeTrainingHasAllEpochs) {
   const StepRange steps = StepsToTake({.epochs = 3}, 0, SamplerAt(0, 0), 4);
   EXPECT_EQ(steps.first, 0);
   EXPECT_EQ(steps.last, 30);
@@ -22,7 +22,7 @@ TEST(StepRangeTest, WholeTrainingIsAllEpochs) {
   EXPECT_EQ(steps.EndOfEpoch(10), 20);
 }
 
-TEST(StepRangeTest, MaxStepsEndsWithinAnEpoch) {
+TEST(StepRangeTest, MaxStepsCanEndWithinAnEpoch) {
   const DistributedSampler sampler = SamplerAt(0, 0);
   const StepRange steps =
       StepsToTake({.epochs = 3, .max_steps = 14}, 0, sampler, 4);
@@ -32,7 +32,7 @@ TEST(StepRangeTest, MaxStepsEndsWithinAnEpoch) {
             10);
 }
 
-TEST(StepRangeTest, GoesOnWhereTheCheckpointWasMade) {
+TEST(StepRangeTest, ContinuesAtTheCheckpoint) {
   const StepRange steps = StepsToTake({.epochs = 3}, 14, SamplerAt(1, 16), 4);
   EXPECT_EQ(steps.first, 14);
   EXPECT_EQ(steps.last, 30);
@@ -44,8 +44,8 @@ TEST(StepRangeTest, GoesOnWhereTheCheckpointWasMade) {
   EXPECT_GE(none.first, none.last);
 }
 
-TEST(StepRangeTest, GoesOnWithStepsOfAnotherSize) {
-  // 4 of 10 steps are done; 24 samples are left, 3 steps of up to 10.
+TEST(StepRangeTest, ContinuesWithStepsOfAnotherSize) {
+  // 4 of 10 steps are done; the remaining 24 samples take 3 steps of up to 10.
   const StepRange steps = StepsToTake({.epochs = 3}, 14, SamplerAt(1, 16), 10);
   EXPECT_EQ(steps.first, 14);
   EXPECT_EQ(steps.per_epoch, 4);
@@ -57,7 +57,7 @@ TEST(StepRangeTest, GoesOnWithStepsOfAnotherSize) {
   EXPECT_EQ(steps.last, 21);
 }
 
-TEST(StepRangeTest, EpochThatIsDoneIsFollowedByTheNext) {
+TEST(StepRangeTest, CompleteEpochIsFollowedByTheNext) {
   for (const int64_t samples_per_step : {4, 10}) {
     const StepRange steps =
         StepsToTake({.epochs = 3}, 20, SamplerAt(1, 40), samples_per_step);
@@ -67,7 +67,7 @@ TEST(StepRangeTest, EpochThatIsDoneIsFollowedByTheNext) {
   }
 }
 
-TEST(StepRangeTest, IsDueAfterSoManyEpochsAndAtTheEnd) {
+TEST(StepRangeTest, IsDueEveryFewEpochsAndAtTheEnd) {
   const StepRange steps = {.first = 0, .last = 35, .per_epoch = 10};
   EXPECT_FALSE(steps.IsDue(2, 10));
   EXPECT_TRUE(steps.IsDue(2, 20));

@@ -44,9 +44,9 @@ class TrainMnistTest : public ::testing::Test {
   const TemporaryDirectory scratch_;
 };
 
-// With dropout, which is that of the images, and with shares that differ by one
-// image: batches are of 31 and 32.
-TEST_F(TrainMnistTest, OneProcessComputesWhatRanksDo) {
+// Dropout depends on the images. Batches have 31 and 32 images, so shares
+// differ by one image.
+TEST_F(TrainMnistTest, OneProcessAndRanksComputeTheSame) {
   const nlohmann::json alone =
       Train({"OMP_NUM_THREADS=1 " + Command("")}).front();
   EXPECT_EQ(alone["world_size"], 1);
@@ -55,7 +55,7 @@ TEST_F(TrainMnistTest, OneProcessComputesWhatRanksDo) {
   EXPECT_NEAR(alone["evaluation"]["loss"], Whole()["evaluation"]["loss"],
               kTrainer.tolerance);
 
-  // And tells the same, but for the last digits.
+  // The printed loss is also the same, except for the last digits.
   const auto loss = [](const nlohmann::json& report, int ranks) {
     const std::string output = report["output"];
     EXPECT_THAT(output,
@@ -67,9 +67,9 @@ TEST_F(TrainMnistTest, OneProcessComputesWhatRanksDo) {
   EXPECT_EQ(loss(alone, 1), loss(Whole(), 2));
 }
 
-// Bare calls in place of the optimizer, and sums in place of means by a rate
-// that is half of it, which is exact; on two virtual nodes.
-TEST_F(TrainMnistTest, BareCallsAndSumsGiveTheSameParametersAsTheOptimizer) {
+// Manual allreduce instead of the optimizer, and sums with half the learning
+// rate instead of means, which is exact; on two virtual nodes.
+TEST_F(TrainMnistTest, ManualSumsGiveTheSameParametersAsTheOptimizer) {
   const nlohmann::json report =
       Train({"HVDLITE_VIRTUAL_NODES=1 " +
              OnRanks(2, Command("--manual --sum-gradients --lr 0.025 "
@@ -86,13 +86,13 @@ TEST_F(TrainMnistTest, BareCallsAndSumsGiveTheSameParametersAsTheOptimizer) {
     EXPECT_THAT(output, ContainsRegex(line));
   }
   EXPECT_EQ(CountOccurrences(output, "accuracy"), 2);
-  // The nodes are one machine.
+  // Both nodes are on one machine.
   EXPECT_THAT(report["machine"]["other programs"].get<std::string>(),
               HasSubstr(" of " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) +
                         " CPUs"));
 }
 
-TEST_F(TrainMnistTest, BatchMayBeOfFewerImagesThanRanks) {
+TEST_F(TrainMnistTest, BatchMayHaveFewerImagesThanRanks) {
   const std::string command =
       Command("--max-steps 10 --dropout 0 --global-batch-size 1 --quiet");
   const std::vector<nlohmann::json> reports = Train(
@@ -104,7 +104,7 @@ TEST_F(TrainMnistTest, BatchMayBeOfFewerImagesThanRanks) {
   EXPECT_EQ(reports[1]["parameter_digests"], reports[2]["parameter_digests"]);
 }
 
-TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndTrainsNothing) {
+TEST_F(TrainMnistTest, ResumingACompleteRunTrainsNothing) {
   const nlohmann::json report =
       Train(
           {"env -u OMP_NUM_THREADS HVDLITE_LOG_LEVEL=info " +
@@ -112,14 +112,14 @@ TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndTrainsNothing) {
           .front();
   EXPECT_EQ(CountOccurrences(report["output"], "40 of 40 steps are done"), 1);
   EXPECT_EQ(report["parameter_digests"][0], Whole()["parameter_digests"][0]);
-  // The threads that the start tells of are those of the training.
+  // The log line at the start has the same number of threads as the report.
   const int threads = report["threads_per_rank"];
   EXPECT_THAT(report["output"].get<std::string>(),
               HasSubstr(", " + std::to_string(threads) + " thread" +
                         (threads == 1 ? ", " : "s, ")));
 }
 
-TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {
+TEST_F(TrainMnistTest, UnwritableReportDoesNotStopTheTraining) {
   const std::string report = scratch_ / "report.json";
   const Finished training = RunCommand(
       "ulimit -f 0; HVDLITE_LOG_LEVEL=info " +
@@ -130,7 +130,7 @@ TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {
               AllOf(HasSubstr("accuracy"), HasSubstr("File too large"),
                     HasSubstr(", 3 threads, ")));
   EXPECT_FALSE(std::filesystem::exists(report));
-  // What is dropped out counts.
+  // The dropout probability changes the loss.
   const std::string line = "Epoch 0 Loss ";
   const size_t loss = training.output.find(line);
   ASSERT_NE(loss, std::string::npos);
@@ -139,7 +139,7 @@ TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {
             1e-3);
 }
 
-TEST_F(TrainMnistTest, CheckpointsOfAnEarlierRunAreKeptUnlessAskedFor) {
+TEST_F(TrainMnistTest, CheckpointsOfAnEarlierRunAreReplacedOnlyWithOverwrite) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   std::filesystem::copy_file(TrainerRuns::Get().cut_checkpoint,
                              checkpoint + ".previous");
@@ -149,12 +149,12 @@ TEST_F(TrainMnistTest, CheckpointsOfAnEarlierRunAreKeptUnlessAskedFor) {
   EXPECT_EQ(refused.exit_code, support::kInputErrorExitCode);
   EXPECT_THAT(refused.output, HasSubstr("--resume auto continues"));
   EXPECT_EQ(FileBytes(checkpoint + ".previous"), before);
-  // The training that begins anew has nothing of the earlier one beside it.
+  // --overwrite removes all checkpoints of the earlier training.
   const Finished anew = RunCommand(Alone(command + " --epochs 1 --overwrite"));
   EXPECT_EQ(anew.exit_code, 0) << anew.output;
   EXPECT_THAT(anew.output, Not(HasSubstr("resumed")));
   EXPECT_FALSE(std::filesystem::exists(checkpoint + ".previous"));
-  // After an epoch the next follows.
+  // After one epoch the next one follows.
   const nlohmann::json rest =
       Train({Alone(command + " --resume auto")}).front();
   EXPECT_EQ(CountOccurrences(rest["output"], "resumed: 20 of 40 steps"), 1);
@@ -162,8 +162,8 @@ TEST_F(TrainMnistTest, CheckpointsOfAnEarlierRunAreKeptUnlessAskedFor) {
               kTrainer.tolerance);
 }
 
-// By what all trainers share: the cheapest of them runs.
-TEST_F(TrainMnistTest, WhatIsWrongIsBadInputPrintedOnce) {
+// All trainers share this code, so the fastest one is tested.
+TEST_F(TrainMnistTest, WrongInputIsPrintedOnce) {
   const std::string trace = scratch_ / "trace.json";
   const std::string recorded = "env HVDLITE_TIMELINE=" + trace + " ";
   const std::string other = scratch_ / "other";

@@ -1,4 +1,4 @@
-// Trains on folders of images as a user does, on two ranks.
+// Trains on directories of images as a user does, on two ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::string Generate(const TemporaryDirectory& directory, int images) {
   return directory.path().string();
 }
 
-// A small training, with these flags, too.
+// A small training with additional flags.
 std::string Command(const std::string& flags) {
   return kPrograms +
          "train_resnet50 --arch resnet8 --image-size 32 --batch-size 14 "
@@ -36,7 +36,7 @@ std::string Command(const std::string& flags) {
          flags;
 }
 
-// Generated files, made once.
+// The generated files, made once.
 class TrainPacsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -54,15 +54,16 @@ class TrainPacsTest : public ::testing::Test {
 
 TemporaryDirectory* TrainPacsTest::data_ = nullptr;
 
-TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
+TEST_F(TrainPacsTest, LearnsClassesThatGeneraliseToAnotherDomain) {
   const nlohmann::json report =
       Train({OnRanks(2, OnData("--epochs 6 --workers 1"))}).front();
-  EXPECT_EQ(CountOccurrences(
-                report["output"],
-                "data: folders of images, training on art_painting, cartoon, "
-                "photo, testing on sketch; 504 training and 168 test images "
-                "of 7 classes\n"),
-            1)
+  EXPECT_EQ(
+      CountOccurrences(
+          report["output"],
+          "data: directories of images, training on art_painting, cartoon, "
+          "photo, testing on sketch; 504 training and 168 test images "
+          "of 7 classes\n"),
+      1)
       << report["output"];
   EXPECT_EQ(report["settings"]["classes"], 7);
   EXPECT_EQ(report["evaluation"]["images"], 168);
@@ -72,7 +73,7 @@ TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
               HasSubstr("domain generalisation's recipe: random crop of 0.8 "));
 }
 
-TEST_F(TrainPacsTest, DomainsAndRecipeAreThoseAskedFor) {
+TEST_F(TrainPacsTest, DomainsAndRecipeFollowTheFlags) {
   const nlohmann::json report =
       Train({Alone(OnData("--max-steps 1 --train-domains photo,sketch "
                           "--val-domains cartoon --augmentation auto"))})
@@ -91,7 +92,7 @@ TEST_F(TrainPacsTest, DomainsAndRecipeAreThoseAskedFor) {
   }
 }
 
-TEST_F(TrainPacsTest, WaysToComputeTrainReplicasThatStayEqual) {
+TEST_F(TrainPacsTest, ReplicasStayEqualForAllWaysToCompute) {
   std::vector<std::string> commands;
   for (const std::string way :
        {"--bf16 --memory-format nhwc", "--memory-format onednn",
@@ -113,14 +114,13 @@ TEST_F(TrainPacsTest, UnknownDomainIsAnError) {
       << training.output;
 }
 
-// Pictures of its own, 42 to train on and 14 to test on, of which a test may
+// Uses separate pictures, 42 for training and 14 for testing, so that tests may
 // damage some.
 class UnreadableImagesTest : public ::testing::Test {
  protected:
   UnreadableImagesTest() : data_dir_(Generate(own_data_, /*images=*/2)) {}
 
-  // Reading it is an I/O error from now on, which may have passed at the next
-  // try.
+  // Makes reading the image an I/O error, which could be temporary.
   static void MakeFail(const std::string& image) {
     std::filesystem::remove(image);
     std::filesystem::create_symlink("/proc/self/mem", image);
@@ -140,7 +140,7 @@ class UnreadableImagesTest : public ::testing::Test {
   const std::string for_testing_ = data_dir_ + "/sketch/horse/pic_002.jpg";
 };
 
-TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
+TEST_F(UnreadableImagesTest, EndAllRanksWithOneError) {
   Truncate(for_training_);
   for (const Finished& training :
        RunCommands({OnRanks(2, OnOwnData("--workers 2")),
@@ -150,17 +150,17 @@ TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
         << training.output;
     EXPECT_THAT(training.output,
                 AllOf(HasSubstr("cannot read the training data on rank "),
-                      HasSubstr("; --check-data lists all that cannot be "
-                                "read, --skip-unreadable does without")));
+                      HasSubstr("; use --check-data to list all unreadable "
+                                "images, or --skip-unreadable to skip them")));
   }
 }
 
-TEST_F(UnreadableImagesTest, OneThatAnotherTryMayReadIsNoWrongInput) {
+TEST_F(UnreadableImagesTest, TemporaryErrorIsNotWrongInput) {
   const auto expect_error = [](const Finished& run, const std::string& image) {
     EXPECT_EQ(run.exit_code, 1) << run.output;
     EXPECT_EQ(CountOccurrences(run.output, image), 1) << run.output;
     EXPECT_THAT(run.output, AllOf(HasSubstr(": Input/output error"),
-                                  Not(HasSubstr("; --check-data"))));
+                                  Not(HasSubstr("; use --check-data"))));
   };
   MakeFail(for_testing_);
   expect_error(RunCommand(Alone(OnOwnData("--skip-unreadable --max-steps 1"))),
@@ -174,7 +174,7 @@ TEST_F(UnreadableImagesTest, OneThatAnotherTryMayReadIsNoWrongInput) {
   }
 }
 
-TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
+TEST_F(UnreadableImagesTest, NoCheckpointAfterAnUnreadableImage) {
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(data_dir_)) {
     if (entry.is_regular_file()) WriteFileBytes(entry.path(), "");
@@ -189,12 +189,12 @@ TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
   }
   EXPECT_TRUE(std::filesystem::is_empty(scratch_.path()));
   EXPECT_THAT(trainings.back().output,
-              AllOf(HasSubstr("none of 100 images in place of another"),
-                    HasSubstr("; --check-data lists all"),
+              AllOf(HasSubstr("none of 100 images that could replace another"),
+                    HasSubstr("; use --check-data to list all"),
                     Not(HasSubstr("--skip-unreadable"))));
 }
 
-TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
+TEST_F(UnreadableImagesTest, EvaluationEndsAllRanks) {
   Truncate(for_testing_);
   const Finished training = RunCommand(OnRanks(2, OnOwnData("--max-steps 1")));
   EXPECT_EQ(training.exit_code, 2) << training.output;
@@ -203,8 +203,8 @@ TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
   EXPECT_THAT(training.output, HasSubstr("cannot read the test data on rank "));
 }
 
-// However many workers read them.
-TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
+// For any number of workers.
+TEST_F(UnreadableImagesTest, SkippedImagesAreCounted) {
   Truncate(for_training_);
   WriteFileBytes(for_testing_, "");
   const std::vector<nlohmann::json> reports = Train(
@@ -218,12 +218,12 @@ TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
     EXPECT_EQ(report["parameters_identical"], true);
     const std::string output = report["output"];
     EXPECT_THAT(output,
-                HasSubstr("trains on another image instead: cannot decode the "
+                HasSubstr("image replaced by another one: cannot decode the "
                           "JPEG '" +
                           for_training_));
     EXPECT_THAT(output,
-                HasSubstr("left out of the evaluation: '" + for_testing_));
-    // Though both epochs met it.
+                HasSubstr("image skipped in the evaluation: '" + for_testing_));
+    // It is printed once although both epochs read it.
     EXPECT_EQ(CountOccurrences(output, for_testing_), 1) << output;
     EXPECT_EQ(report["parameter_digests"], reports[0]["parameter_digests"]);
     EXPECT_EQ(report["evaluation"], reports[0]["evaluation"]);

@@ -30,14 +30,14 @@ std::string Command(const std::string& flags) {
   return TrainerRuns::Get().Command(flags);
 }
 
-TEST(TrainResnet50Test, TellsOfIntervalsByTheStepsOfTheRun) {
+TEST(TrainResnet50Test, IntervalsAreNumberedByStepsOfTheRun) {
   const nlohmann::json& whole = TrainerRuns::Get().whole;
   EXPECT_EQ(whole["loss"]["intervals"].size(), 8U);
   EXPECT_EQ(whole["evaluation"]["images"], 201);
   EXPECT_EQ(CountOccurrences(whole["output"], "epoch 2/2 step 40/40 "), 1);
 }
 
-TEST(TrainResnet50Test, WithoutSynchronisationRanksEndWithOtherParameters) {
+TEST(TrainResnet50Test, RanksDifferWithoutSynchronisation) {
   const TemporaryDirectory scratch;
   const std::string trace = scratch / "trace.json";
   for (const nlohmann::json& report :
@@ -46,23 +46,25 @@ TEST(TrainResnet50Test, WithoutSynchronisationRanksEndWithOtherParameters) {
                   OnRanks(2, Command("--barrier-only --max-steps 3"))})) {
     EXPECT_EQ(report["parameters_identical"], false) << report["settings"];
   }
-  // Those that only meet do so in every step, and to start the timeline.
+  // With --barrier-only, ranks meet in every step, and at the start of the
+  // timeline.
   EXPECT_EQ(CountOccurrences(FileBytes(trace), "\"name\":\"BARRIER\""),
             (1 + 3) * 2);
 }
 
-TEST(TrainResnet50Test, AGlobalBatchHasAnImageForEachRankAtLeast) {
+TEST(TrainResnet50Test, GlobalBatchSmallerThanRanksIsAnError) {
   const Finished training =
       RunCommand(OnRanks(2, kPrograms + "train_resnet50 --synthetic --arch "
                                         "resnet8 --global-batch-size 1"));
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_EQ(CountOccurrences(training.output,
-                             "--global-batch-size 1 leaves some of 2 ranks"),
+                             "--global-batch-size 1 is less than the number "
+                             "of ranks, 2"),
             1)
       << training.output;
 }
 
-TEST(TrainResnet50Test, FlagsOfFoldersAreRefusedWithCifar10) {
+TEST(TrainResnet50Test, FlagsForDirectoriesAreErrorsWithCifar10) {
   const std::vector<std::string> refused = {
       "--image-size 64", "--train-domains photo", "--augmentation imagenet",
       "--skip-unreadable"};

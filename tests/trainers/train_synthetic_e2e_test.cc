@@ -46,9 +46,9 @@ TEST(TrainSyntheticTest, PrintsTheLinesOfTfCnnBenchmarks) {
                             "parameters of rank 1: .*\n$"));
 }
 
-// Those whose gradients are special: parameters that never have one, rows of
-// embeddings, two networks, games of each rank's own; and each way to combine
-// them.
+// Tasks with special gradients: parameters that never get one, rows of
+// embeddings, two networks, different games on each rank; and each way to
+// combine gradients.
 class EqualParametersTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EqualParametersTest, ParametersAreEqualOnTwoRanks) {
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
       return flags.substr(0, flags.find(' '));
     });
 
-TEST(TrainSyntheticTest, WithoutUpdatesTheModelStaysAsItIs) {
+TEST(TrainSyntheticTest, ModelDoesNotChangeWithoutUpdates) {
   for (const std::string mode : {"forward-only", "gradients-only"}) {
     const Finished run = RunCommand(Alone(
         kMlp + "--" + mode + " --num-batches 2 --display-every 1 --lr 10"));
@@ -86,8 +86,8 @@ TEST(TrainSyntheticTest, WithoutUpdatesTheModelStaysAsItIs) {
   }
 }
 
-// Every field of the published example has the example's type, but for gpu:
-// there is none.
+// Every field has the type of the published example, except for gpu: there is
+// none.
 void ExpectTheFieldsOfThePublishedExample(const nlohmann::json& report) {
   const nlohmann::json example = nlohmann::json::parse(R"({
     "arch": "", "batch_loss": [], "batch_size": 1, "cpu_cores": 1,
@@ -144,7 +144,7 @@ TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {
   const nlohmann::json alone = ReadReport(scratch / "alone.json")[0];
   EXPECT_EQ(alone["name"], "convnet");
   EXPECT_EQ(alone["arch"], "mlp");
-  // Ranks have batches of their own.
+  // Each rank has its own batches.
   EXPECT_EQ(alone["batch_loss"][0], together["batch_loss"][0]);
   EXPECT_NE(alone["batch_loss"][1], together["batch_loss"][1]);
   const nlohmann::json rounded = ReadReport(scratch / "bf16.json")[0];
@@ -152,7 +152,7 @@ TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {
   EXPECT_NEAR(rounded["batch_loss"][0], alone["batch_loss"][0], 0.3);
 }
 
-TEST(TrainSyntheticTest, LossThatIsNotFiniteIsPrintedOnceAndReported) {
+TEST(TrainSyntheticTest, NonFiniteLossIsPrintedOnceAndReported) {
   const TemporaryDirectory scratch;
   const std::string report = scratch / "report.json";
   const Finished run = RunCommand(
@@ -167,14 +167,14 @@ TEST(TrainSyntheticTest, LossThatIsNotFiniteIsPrintedOnceAndReported) {
   EXPECT_THAT(reports[0]["failure"], HasSubstr("is not finite"));
 }
 
-TEST(TrainSyntheticTest, ReportThatCannotBeWrittenIsAnErrorBeforeTheRun) {
+TEST(TrainSyntheticTest, UnwritableReportIsAnErrorBeforeTheRun) {
   const Finished run = RunCommand(Alone(kMlp + "--report /proc/report.json"));
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_EQ(CountOccurrences(run.output, "/proc/report.json"), 1) << run.output;
   EXPECT_THAT(run.output, Not(HasSubstr("Step")));
 }
 
-// That this process may use.
+// CPUs that this process may use.
 int Cpus() {
   return std::stoi(RunCommand("env -u OMP_NUM_THREADS nproc").output);
 }
@@ -186,14 +186,14 @@ class InstancesTest : public ::testing::Test {
   }
 };
 
-TEST_F(InstancesTest, EachPrintsLinesAndAppendsToAFileOfItsOwn) {
+TEST_F(InstancesTest, EachInstanceHasItsOwnLinesAndFile) {
   const TemporaryDirectory scratch;
   const std::string command =
       kMlp + "--num-batches 5 --instances 2 --share-memory --report " +
       (scratch / "all.json").string();
   const Finished one = RunCommand(command + " --name one");
   EXPECT_EQ(one.exit_code, 0) << one.output;
-  // A failure is the exit code of all.
+  // A failed instance determines the exit code.
   const Finished two = RunCommand(command + " --name two --lr 1e30");
   EXPECT_EQ(two.exit_code, 1) << two.output;
   for (const int i : {0, 1}) {
@@ -216,8 +216,8 @@ TEST_F(InstancesTest, EachPrintsLinesAndAppendsToAFileOfItsOwn) {
             ReadReport(scratch / "all_1.json")[0]["batch_loss"]);
 }
 
-// Runs `command` and, as soon as it has printed `count` lines that match the
-// shell's `pattern`, the shell's `action`, which has its id in $program.
+// Runs `command`. After `count` lines of output that match the shell's
+// `pattern`, runs the shell's `action` with the process id in $program.
 Finished RunUntil(const std::string& command, int count,
                   const std::string& pattern, const std::string& action) {
   const TemporaryDirectory scratch;
@@ -231,7 +231,7 @@ Finished RunUntil(const std::string& command, int count,
                     "; cat <&3; wait $program)");
 }
 
-TEST_F(InstancesTest, EachMayHaveItsShareOfTheMemoryAndASignalEndsThemAll) {
+TEST_F(InstancesTest, MemoryIsSharedAndSignalEndsAllInstances) {
   const Finished run = RunUntil(
       kMlp + "--num-batches 10000000 --instances 2 --share-memory", 2,
       "'[instance '?'] Step'*",
@@ -248,26 +248,26 @@ TEST_F(InstancesTest, EachMayHaveItsShareOfTheMemoryAndASignalEndsThemAll) {
                                           "stopped after ")));
 }
 
-TEST_F(InstancesTest, AreRefusedOnTwoRanksWithOneMessage) {
+TEST_F(InstancesTest, TwoRanksAreAnErrorPrintedOnce) {
   const Finished run = RunCommand(OnRanks(2, kMlp + "--instances 2"));
   EXPECT_EQ(run.exit_code, 2) << run.output;
-  // By a variable of Open MPI's, or of MPICH's.
+  // The variable is Open MPI's or MPICH's.
   EXPECT_EQ(CountOccurrences(run.output, "(OMPI_COMM_WORLD_SIZE)") +
                 CountOccurrences(run.output, "(PMI_SIZE)"),
             1)
       << run.output;
 }
 
-TEST_F(InstancesTest, MoreThanCpusAreRefusedNamingBoth) {
+TEST_F(InstancesTest, MoreInstancesThanCpusAreAnError) {
   const Finished run = RunCommand(kTrain + "--instances 100000");
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_THAT(run.output, AllOf(HasSubstr("--instances is 100000"),
                                 HasSubstr(std::to_string(Cpus()) + " CPUs")));
 }
 
-TEST(TrainSyntheticTest, AJobThatIsStartedAgainGoesOnFromItsLastCommit) {
+TEST(TrainSyntheticTest, RestartedJobContinuesFromItsLastCommit) {
   const std::string train = kMlp + "--display-every 1 ";
-  // The first start is lost after 5 observations.
+  // The first start is killed after 5 observations.
   const Finished run =
       RunCommand(kPrograms +
                  "hvdliterun -np 1 --allow-run-as-root --max-restarts 1 "
@@ -281,7 +281,7 @@ TEST(TrainSyntheticTest, AJobThatIsStartedAgainGoesOnFromItsLastCommit) {
   EXPECT_EQ(CountOccurrences(run.output, "\n5\timages/sec: "), 1) << run.output;
 }
 
-TEST(TrainSyntheticTest, ASignalEndsTheMeasurementWithAReport) {
+TEST(TrainSyntheticTest, SignalEndsTheMeasurementWithAReport) {
   const TemporaryDirectory scratch;
   const Finished run = RunUntil(
       kMlp + "--num-batches 10000000 --report " + scratch.path().string(), 1,

@@ -13,7 +13,7 @@
 
 namespace hvdlite::trainers {
 
-// A small model, whose learning rate rises fast.
+// A small model with a fast warm-up of the learning rate.
 const Trainer kTrainer = {
     .program = "train_transformer",
     .generate =
@@ -47,8 +47,8 @@ class TrainTransformerTest : public ::testing::Test {
   const TemporaryDirectory scratch_;
 };
 
-// With dropout, which is that of the proteins.
-TEST_F(TrainTransformerTest, RanksComputeWhatOneProcessWouldHoweverTheyShare) {
+// Dropout depends on the proteins.
+TEST_F(TrainTransformerTest, RanksComputeTheSameAsOneProcess) {
   const std::vector<nlohmann::json> reports =
       Train({Alone(Command("")), OnRanks(2, Command("--deal random")),
              Alone(Command("--epochs 1 --attention-dropout 0"))});
@@ -78,7 +78,7 @@ TEST_F(TrainTransformerTest, RankZeroPrintsEpochsAndTheHottestOperators) {
   EXPECT_THAT(output, ContainsRegex("\naten::[a-z_]+ +[0-9]+ "));
 }
 
-TEST_F(TrainTransformerTest, CheckpointOfAnotherModelIsRefused) {
+TEST_F(TrainTransformerTest, CheckpointOfAnotherModelIsAnError) {
   const Finished training =
       RunCommand(Alone(Command("--heads 4 --d-k 8 --resume " +
                                TrainerRuns::Get().last_checkpoint.string())));
@@ -86,7 +86,7 @@ TEST_F(TrainTransformerTest, CheckpointOfAnotherModelIsRefused) {
   EXPECT_THAT(training.output, HasSubstr("heads 2, d_k 16"));
 }
 
-TEST_F(TrainTransformerTest, WithoutATestNothingIsToldOfOne) {
+TEST_F(TrainTransformerTest, NoTestLineWithoutATest) {
   const std::string page = scratch_ / "report.html";
   const nlohmann::json report =
       Train({Alone(Command("--max-steps 1 --no-test --report-html " + page))})
@@ -113,13 +113,13 @@ TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {
   }
   EXPECT_NEAR(reports[1]["loss"]["first"], reports[0]["loss"]["first"], 1e-4);
   EXPECT_EQ(reports[1]["parameters_identical"], true);
-  // Of either task in bfloat16, with losses nearly those in float.
+  // Trains both tasks in bfloat16; losses must be close to those in float.
   EXPECT_NE(LastLoss(reports[2]), LastLoss(reports[0]));
   EXPECT_NEAR(LastLoss(reports[3]), LastLoss(Whole()), 0.1);
   EXPECT_GT(std::abs(LastLoss(reports[3]) - LastLoss(Whole())), 1e-5);
 }
 
-TEST_F(TrainTransformerTest, ABatchHasASequenceForEachRankAtLeast) {
+TEST_F(TrainTransformerTest, GlobalBatchSmallerThanRanksIsAnError) {
   const Finished training =
       RunCommand(OnRanks(2, Command("--global-batch-size 1")));
   EXPECT_EQ(training.exit_code, 2) << training.output;

@@ -21,7 +21,7 @@ std::string Done(int64_t steps, int64_t of) {
          " steps are done\n";
 }
 
-TEST(TrainerContract, LearnsAndRanksEndWithTheSameParameters) {
+TEST(TrainerContract, LearnsAndRanksHaveEqualParameters) {
   const nlohmann::json& whole = Runs().whole;
   EXPECT_EQ(whole["world_size"], 2);
   EXPECT_EQ(whole["steps"], Steps());
@@ -32,19 +32,19 @@ TEST(TrainerContract, LearnsAndRanksEndWithTheSameParameters) {
   EXPECT_EQ(whole["parameters_identical"], true);
 }
 
-TEST(TrainerContract, RankZeroAlonePrints) {
+TEST(TrainerContract, OnlyRankZeroPrints) {
   EXPECT_EQ(CountOccurrences(Runs().whole["output"], kTrainer.evaluation_line),
             2)
       << Runs().whole["output"];
 }
 
-TEST(TrainerContract, TimelineHoldsThePhasesOfBothRanks) {
+TEST(TrainerContract, TimelineHasThePhasesOfBothRanks) {
   const Finished& viewer = Runs().timeline_by_rank;
   ASSERT_EQ(viewer.exit_code, 0) << viewer.output;
   for (const char* name :
        {"NEGOTIATE_ALLREDUCE", "ALLREDUCE", "MEMCPY_IN_FUSION_BUFFER",
         "MPI_ALLREDUCE", "MEMCPY_OUT_FUSION_BUFFER", "FORWARD", "BACKWARD"}) {
-    // A line in the table of all, and in that of either rank.
+    // One line in the table of all ranks, and one in the table of each rank.
     EXPECT_EQ(CountOccurrences(viewer.output, "\n" + std::string(name) + " "),
               3)
         << name << " in\n"
@@ -52,11 +52,11 @@ TEST(TrainerContract, TimelineHoldsThePhasesOfBothRanks) {
   }
 }
 
-TEST(TrainerContract, TimelineKeepsTheRulesOfViewers) {
+TEST(TrainerContract, TimelineFollowsTheRulesOfViewers) {
   EXPECT_EQ(Runs().trace_rules.exit_code, 0) << Runs().trace_rules.output;
 }
 
-TEST(TrainerContract, TrainingThatIsCutTwiceEndsAsOneThatIsNot) {
+TEST(TrainerContract, TwiceInterruptedTrainingEqualsUninterrupted) {
   const nlohmann::json& middle = Runs().middle;
   EXPECT_EQ(CountOccurrences(middle["output"], "using the previous one"), 1)
       << middle["output"];
@@ -74,7 +74,7 @@ TEST(TrainerContract, TrainingThatIsCutTwiceEndsAsOneThatIsNot) {
   EXPECT_EQ(rest["evaluation"], Runs().whole["evaluation"]);
 }
 
-TEST(TrainerContract, JobStartedAgainWithOtherRanksTakesWhatIsLeftOfTheData) {
+TEST(TrainerContract, RestartWithOtherRanksUsesTheRemainingData) {
   const nlohmann::json& job = Runs().on_three_ranks;
   EXPECT_THAT(job["output"].get<std::string>(),
               HasSubstr("resumed: " + Done(Runs().cut, Steps())));
@@ -86,14 +86,14 @@ TEST(TrainerContract, JobStartedAgainWithOtherRanksTakesWhatIsLeftOfTheData) {
               kTrainer.tolerance);
 }
 
-TEST(TrainerContract, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
+TEST(TrainerContract, DivergenceIsPrintedOnceAndKeepsTheCheckpoint) {
   EXPECT_EQ(Runs().diverging.exit_code, 1) << Runs().diverging.output;
   EXPECT_EQ(CountOccurrences(Runs().diverging.output, "is not finite"), 1)
       << Runs().diverging.output;
   EXPECT_FALSE(Runs().diverging_changed_its_checkpoint);
 }
 
-TEST(TrainerContract, DataMissingOnOneRankEndsAllWithAnErrorPrintedOnce) {
+TEST(TrainerContract, MissingDataOnOneRankEndsAllWithOneError) {
   const Finished& run = Runs().missing_data;
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_EQ(CountOccurrences(run.output, kTrainer.program + ": "), 1)
@@ -102,7 +102,7 @@ TEST(TrainerContract, DataMissingOnOneRankEndsAllWithAnErrorPrintedOnce) {
   EXPECT_THAT(run.output, HasSubstr(" on rank 1: "));
 }
 
-TEST(TrainerContract, CheckedDataIsNotTrainedOn) {
+TEST(TrainerContract, CheckDataDoesNotTrain) {
   const Finished& run = Runs().checked_data;
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(CountOccurrences(run.output, " can be read\n"), 1) << run.output;

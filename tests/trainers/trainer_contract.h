@@ -1,6 +1,6 @@
-// Trainings as a user starts them, and what every trainer owes, whatever it
-// trains: trainer_contract.cc has the tests of that, which the tests of each
-// trainer share with what is its own.
+// Runs trainings as a user does, for tests that are the same for every trainer.
+// These tests are in trainer_contract.cc; the test of each trainer adds its
+// own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,13 +22,13 @@ inline std::string OnRanks(int ranks, const std::string& command) {
   return kMpirun + " " + std::to_string(ranks) + " " + command;
 }
 
-// The command without MPI, with the threads of the tests' mpirun.
+// The command without MPI, with as many threads as the tests' mpirun uses.
 inline std::string Alone(const std::string& command) {
   return "HVDLITE_BACKEND=single OMP_NUM_THREADS=1 " + command;
 }
 
-// Runs these commands of trainers at the same time; their reports, with what
-// was printed as "output"; null where one has failed.
+// Runs these commands of trainers at the same time. Returns their reports, with
+// the printed text as "output"; null for a failed one.
 inline std::vector<nlohmann::json> Train(
     const std::vector<std::string>& trainings) {
   const TemporaryDirectory reports;
@@ -50,48 +50,49 @@ inline std::vector<nlohmann::json> Train(
   return found;
 }
 
-// What the tests of a trainer are about.
+// The trainer under test.
 struct Trainer {
   std::string program;
-  std::string generate;  // the data, into the folder that --output names
-  std::string flags;     // of a training of two epochs of `epoch_steps`
+  std::string generate;  // makes the data in the directory --output
+  std::string flags;     // for two epochs of `epoch_steps`
   int64_t epoch_steps = 0;
-  std::string evaluation_line;  // has this, after each epoch
-  std::string diverging;        // flags
-  double least_accuracy = 0;    // after the two epochs: chance is far below
-  // Of losses, where any number of ranks computes what one process would.
+  std::string evaluation_line;  // part of the line after each epoch
+  std::string diverging;        // flags that cause divergence
+  double least_accuracy = 0;    // after two epochs; well above chance
+  // Tolerance for losses if any number of ranks computes the same as one
+  // process.
   double tolerance = 0;
 };
 
-// Defined by the tests of each.
+// Each trainer's test defines it.
 extern const Trainer kTrainer;
 
-// The runs that tests share, each made once. No test may change their files.
+// Runs that tests share; each is made once. Tests must not change their files.
 struct TrainerRuns {
   static const TrainerRuns& Get();
   TrainerRuns();
 
-  // A training on the data, with these flags, too.
+  // The command of a training on the data with additional flags.
   std::string Command(const std::string& flags) const;
 
   const TemporaryDirectory folder;
-  // Two epochs on two ranks, with a checkpoint after `cut` steps, and its
+  // Two epochs on two ranks, with a checkpoint after `cut` steps, and the
   // timeline.
   const int64_t cut;
   const std::filesystem::path cut_checkpoint;
   const std::filesystem::path last_checkpoint;
   nlohmann::json whole;
-  Finished timeline_by_rank;  // what timeline_viewer says of it
-  Finished trace_rules;       // whether other viewers show it
-  // The same from the cut on, past a newer checkpoint that is cut short; cut
-  // again; and from there to the end.
+  Finished timeline_by_rank;  // output of timeline_viewer
+  Finished trace_rules;       // check that other viewers can show it
+  // The same training resumed at the cut, past a newer truncated checkpoint;
+  // interrupted again; and then resumed to the end.
   nlohmann::json middle;
   nlohmann::json rest;
-  // From the cut on, as a job that is started again on three ranks.
+  // A restarted job that continues from the cut on three ranks.
   nlohmann::json on_three_ranks;
   Finished diverging;
   bool diverging_changed_its_checkpoint = false;
-  Finished missing_data;  // of rank 1
+  Finished missing_data;  // missing on rank 1
   Finished checked_data;
   std::string trace_of_checked_data;
 };

@@ -35,11 +35,11 @@ constexpr char kModelName[] = "a linear layer";
 
 class TrainingStateTest : public ::testing::Test {
  protected:
-  // Only rank 0 writes, and so every rank may have a directory of its own.
+  // Only rank 0 writes, so every rank can have its own directory.
   TrainingStateTest() : checkpoint_(directory_ / "checkpoint.pt") {}
 
   RunFlags Flags() const { return {.epochs = 3, .checkpoint = checkpoint_}; }
-  // Of a run of epochs of 5 steps, which has begun.
+  // Begins a run with epochs of 5 steps.
   std::unique_ptr<Checkpoints> Running(const RunFlags& run) {
     auto checkpoints = std::make_unique<Checkpoints>(
         run, kModelName, *model_, optimizer_, sampler_,
@@ -52,7 +52,7 @@ class TrainingStateTest : public ::testing::Test {
     Step(*checkpoints, 3);
     checkpoints->Finish();
   }
-  // As a job that is started again, the first time at `job_start`.
+  // Begins as a restarted job that first started at `job_start`.
   void StartAgain(const RunFlags& run, int64_t job_start) {
     environment_ = base::FakeEnvironment(
         {{base::kRestartsVariable, "1"},
@@ -71,7 +71,7 @@ class TrainingStateTest : public ::testing::Test {
     SetDone(done);
     checkpoints.AfterEpoch(done);
   }
-  // The steps that a run which was resumed here would have behind it.
+  // The number of completed steps after a resume at this point.
   int64_t Saved() {
     const DistributedSampler sampler = sampler_;
     RunFlags run = Flags();
@@ -97,7 +97,7 @@ class TrainingStateTest : public ::testing::Test {
   base::Environment environment_ = base::FakeEnvironment({});
 };
 
-TEST_F(TrainingStateTest, RankZeroSavesAndAllRanksGoOnFromThere) {
+TEST_F(TrainingStateTest, RankZeroSavesAndAllRanksContinue) {
   RunFlags run = Flags();
   run.max_steps = 7;
   {
@@ -126,7 +126,7 @@ TEST_F(TrainingStateTest, RankZeroSavesAndAllRanksGoOnFromThere) {
                                          HasSubstr("'/nonexistent/c.pt'")));
 }
 
-TEST_F(TrainingStateTest, BatchOfMoreThanThereIsIsToldByRankZero) {
+TEST_F(TrainingStateTest, RankZeroWarnsOfBatchLargerThanTheDataSet) {
   const auto told = [&] {
     ::testing::internal::CaptureStderr();
     Running(Flags());
@@ -140,14 +140,14 @@ TEST_F(TrainingStateTest, BatchOfMoreThanThereIsIsToldByRankZero) {
   EXPECT_EQ(text.empty(), rank() > 0);
   if (rank() == 0) {
     EXPECT_THAT(text, HasSubstr("a batch of " + std::to_string(6 * size()) +
-                                " is more than there is: every step takes "
-                                "all " +
+                                " is more than the data set has: every step "
+                                "takes all " +
                                 std::to_string(5 * size()) + " samples"));
   }
   EXPECT_EQ(steps_.last, 3);
 }
 
-TEST_F(TrainingStateTest, JobThatIsStartedAgainGoesOnWithoutAFlag) {
+TEST_F(TrainingStateTest, RestartedJobContinuesWithoutAFlag) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
   SaveThreeSteps(run);
@@ -159,7 +159,7 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainGoesOnWithoutAFlag) {
   EXPECT_EQ(steps_.first, 3);
 }
 
-TEST_F(TrainingStateTest, JobThatIsStartedAgainReplacesWhatIsOlderThanItself) {
+TEST_F(TrainingStateTest, RestartedJobReplacesOlderFiles) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
   run.overwrite = true;
@@ -167,7 +167,7 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainReplacesWhatIsOlderThanItself) {
   const int64_t now = time(nullptr);
   StartAgain(run, now - 60);
   EXPECT_EQ(steps_.first, 3);
-  // One that --resume names is wanted, however old.
+  // The file of --resume is used even if it is older than the job.
   run.resume = "auto";
   StartAgain(run, now + 60);
   EXPECT_EQ(steps_.first, 3);
@@ -177,7 +177,7 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainReplacesWhatIsOlderThanItself) {
   EXPECT_FALSE(std::filesystem::exists(checkpoint_));
 }
 
-TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
+TEST_F(TrainingStateTest, SinglePreviousGenerationIsReplaced) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
   run.overwrite = true;
@@ -190,7 +190,7 @@ TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
   StartAgain(run, now + 60);
   EXPECT_EQ(steps_.first, 0);
   EXPECT_FALSE(std::filesystem::exists(previous));
-  // An old one goes, and this job's own beside it stays.
+  // An old file is removed, but this job's own file stays.
   SaveThreeSteps(run);
   if (rank() == 0) {
     std::filesystem::copy_file(checkpoint_, previous);
@@ -203,8 +203,9 @@ TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
   EXPECT_FALSE(std::filesystem::exists(previous));
 }
 
-// Not one alone, for which the others would wait in the next step.
-TEST_F(TrainingStateTest, AllRanksLeaveOutWhatACheckpointTakesOnRankZero) {
+// Not only rank 0 excludes the time, for which the others would wait in the
+// next step.
+TEST_F(TrainingStateTest, AllRanksExcludeTheTimeOfRankZerosCheckpoint) {
   torch::nn::Linear large(4096, 2048);
   torch::optim::SGD optimizer(large->parameters(), 0.1);
   RunFlags run = Flags();
@@ -213,7 +214,7 @@ TEST_F(TrainingStateTest, AllRanksLeaveOutWhatACheckpointTakesOnRankZero) {
                           [this] { return seconds_; });
   steps_ = checkpoints.Begin();
   EXPECT_EQ(checkpoints.TakeSavingSeconds(), 0);
-  // Once is enough: ranks do not begin at the same time.
+  // One success is enough, since ranks do not begin at the same time.
   bool left_out = false;
   for (int attempt = 0; attempt < 20 && !left_out; ++attempt) {
     barrier();
@@ -228,7 +229,7 @@ TEST_F(TrainingStateTest, AllRanksLeaveOutWhatACheckpointTakesOnRankZero) {
   checkpoints.Finish();
 }
 
-TEST_F(TrainingStateTest, CommitsToTheStoreArePartsOfSteps) {
+TEST_F(TrainingStateTest, CommitsToTheStoreCountAsSteps) {
   const auto store = base::CommitStore::Start("127.0.0.1");
   ASSERT_TRUE(store.ok()) << store.status();
   environment_ = base::FakeEnvironment(
@@ -239,10 +240,10 @@ TEST_F(TrainingStateTest, CommitsToTheStoreArePartsOfSteps) {
   checkpoints->Finish();
 }
 
-TEST_F(TrainingStateTest, EveryStepIsInTheLaunchersStoreWhereThereIsOne) {
+TEST_F(TrainingStateTest, EveryStepIsCommittedToTheLaunchersStore) {
   const auto store = base::CommitStore::Start("127.0.0.1");
   ASSERT_TRUE(store.ok()) << store.status();
-  // Rank 0's is the one that is used.
+  // Only rank 0's commits are used.
   environment_ =
       base::FakeEnvironment({{base::kCommitStoreVariable, (*store)->address()},
                              {base::kRestartsVariable, "2"}});
@@ -266,13 +267,13 @@ TEST_F(TrainingStateTest, EveryStepIsInTheLaunchersStoreWhereThereIsOne) {
   EXPECT_EQ(steps_.first, 6);
 }
 
-TEST_F(TrainingStateTest, ResumingAutomaticallyNeedsTheNameOfACheckpoint) {
-  EXPECT_EQ(Saved(), 0);  // there is none yet
+TEST_F(TrainingStateTest, ResumeAutoNeedsACheckpointName) {
+  EXPECT_EQ(Saved(), 0);  // no checkpoint exists yet
   EXPECT_THAT([&] { BeginRun({.resume = "auto"}); },
               ThrowsMessage<support::InputError>(HasSubstr("--checkpoint")));
 }
 
-TEST_F(TrainingStateTest, SavesAfterSoManyStepsWithinEpochsAndAtTheirEnds) {
+TEST_F(TrainingStateTest, SavesEveryFewStepsAndAtEndsOfEpochs) {
   RunFlags run = Flags();
   run.checkpoint_every = 100;
   run.checkpoint_every_steps = 2;
@@ -290,14 +291,14 @@ TEST_F(TrainingStateTest, SavesAfterSoManyStepsWithinEpochsAndAtTheirEnds) {
                                : std::vector<int64_t>());
 }
 
-TEST_F(TrainingStateTest, SavesOnceTheLastCheckpointIsSoManyMinutesOld) {
+TEST_F(TrainingStateTest, SavesAfterSomeMinutes) {
   RunFlags run = Flags();
   run.checkpoint_every_minutes = 0.5;
   const auto checkpoints = Running(run);
   seconds_ += 29;
   Step(*checkpoints, 1);
   EXPECT_EQ(Saved(), 0);
-  if (rank() == 0) seconds_ += 1;  // its clock is the one that counts
+  if (rank() == 0) seconds_ += 1;  // only rank 0's clock counts
   Step(*checkpoints, 2);
   Step(*checkpoints, 3);
   checkpoints->Finish();
@@ -309,7 +310,7 @@ TEST_F(TrainingStateTest, SavesOnceTheLastCheckpointIsSoManyMinutesOld) {
 
 // Until the end of an epoch each rank has its own statistics of batch
 // normalisation.
-TEST_F(TrainingStateTest, EachRankGoesOnWithItsOwnBuffers) {
+TEST_F(TrainingStateTest, EachRankContinuesWithItsOwnBuffers) {
   torch::nn::BatchNorm1d model(2);
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   const auto begin = [&](const RunFlags& run, bool stoppable = true) {
@@ -344,7 +345,7 @@ TEST_F(TrainingStateTest, EachRankGoesOnWithItsOwnBuffers) {
     checkpoints->Finish();
     expect_own(3 + rank());
   }
-  {  // by the clock
+  {  // at a checkpoint by minutes
     const auto checkpoints = begin(run);
     seconds_ += 60;
     Step(*checkpoints, 1);
@@ -353,7 +354,7 @@ TEST_F(TrainingStateTest, EachRankGoesOnWithItsOwnBuffers) {
     checkpoints->Finish();
     expect_own(5 + rank());
   }
-  {  // where a signal ends the run
+  {  // at the end by a signal
     const auto checkpoints = begin(run);
     std::raise(SIGTERM);
     Step(*checkpoints, 1);
@@ -362,7 +363,7 @@ TEST_F(TrainingStateTest, EachRankGoesOnWithItsOwnBuffers) {
     EXPECT_THROW(checkpoints->Finish(), SharedError);
     expect_own(7 + rank());
   }
-  {  // where the run ends within an epoch
+  {  // at the end within an epoch
     run.max_steps = 4;
     const auto checkpoints = begin(run);
     set(9 + rank());
@@ -375,7 +376,7 @@ TEST_F(TrainingStateTest, EachRankGoesOnWithItsOwnBuffers) {
   }
 }
 
-TEST_F(TrainingStateTest, ParametersThatAreNotFiniteAreNotSaved) {
+TEST_F(TrainingStateTest, NonFiniteParametersAreNotSaved) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
   const auto checkpoints = Running(run);
@@ -391,7 +392,7 @@ TEST_F(TrainingStateTest, ParametersThatAreNotFiniteAreNotSaved) {
   EXPECT_FALSE(std::filesystem::exists(checkpoint_));
 }
 
-TEST_F(TrainingStateTest, ASignalToOneRankStopsAllAfterTheSameStep) {
+TEST_F(TrainingStateTest, SignalToOneRankStopsAllAfterTheSameStep) {
   RunFlags run = Flags();
   run.max_steps = 7;
   const auto checkpoints = Running(run);
@@ -405,7 +406,7 @@ TEST_F(TrainingStateTest, ASignalToOneRankStopsAllAfterTheSameStep) {
   EXPECT_EQ(Saved(), 3);
 }
 
-TEST_F(TrainingStateTest, ASignalInTheLastStepIsTooLate) {
+TEST_F(TrainingStateTest, SignalInTheLastStepHasNoEffect) {
   RunFlags run = Flags();
   run.max_steps = 7;
   const auto checkpoints = Running(run);
@@ -415,11 +416,11 @@ TEST_F(TrainingStateTest, ASignalInTheLastStepIsTooLate) {
   checkpoints->Finish();
 }
 
-TEST_F(TrainingStateTest, SaveThatFailsEndsTheTrainingOnlyIfItWasTheLast) {
+TEST_F(TrainingStateTest, OnlyTheLastFailedSaveIsAnError) {
   RunFlags run = Flags();
   run.checkpoint = directory_ / "folder" / "c.pt";
   const auto checkpoints = Running(run);
-  EndEpoch(*checkpoints, 5);  // warns
+  EndEpoch(*checkpoints, 5);  // only warns
   EXPECT_THAT([&] { checkpoints->Finish(); },
               ThrowsMessage<std::runtime_error>(
                   AllOf(HasSubstr("c.pt"), HasSubstr("rank 0"))));
@@ -429,7 +430,7 @@ TEST_F(TrainingStateTest, SaveThatFailsEndsTheTrainingOnlyIfItWasTheLast) {
   EXPECT_EQ(std::filesystem::exists(run.checkpoint), rank() == 0);
 }
 
-TEST(ComputingTest, SetsThreadsAndOneDnnAndMayBeRepeated) {
+TEST(ComputingTest, SetsThreadsAndOneDnnRepeatedly) {
   const ComputeFlags flags = {
       .threads = 2, .inter_op_threads = 3, .no_onednn = true};
   for (int world = 0; world < 2; ++world) {

@@ -25,9 +25,9 @@ using nlohmann::json;
 
 constexpr int kIndent = 4;
 
-// The value in `file`. Throws InputError that names the file and `expected`, as
-// "a list of reports", if it cannot be read, and the offset in bytes if it is
-// not JSON.
+// Returns the value in `file`. Throws an InputError that names the file and
+// `expected` ("a list of reports") if the file cannot be read. If it is not
+// JSON, the error names the offset in bytes.
 json ReadJsonFile(const fs::path& file, const std::string& expected) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream || fs::is_directory(file)) {
@@ -39,7 +39,7 @@ json ReadJsonFile(const fs::path& file, const std::string& expected) {
   try {
     return json::parse(stream);
   } catch (const json::parse_error& error) {
-    // The parser counts the bytes that it has read, the wrong one included.
+    // error.byte counts the bytes up to and including the wrong one.
     const size_t offset = std::max<size_t>(error.byte, 1) - 1;
     throw support::InputError("'" + file.string() + "' is not JSON at offset " +
                               std::to_string(offset) + "; expected " +
@@ -60,13 +60,13 @@ bool MachineChooses(const std::string& argument) {
   return names.contains(argument);
 }
 
-struct ItemRates {  // items a second
+struct ItemRates {  // items per second
   double avg = 0;
   double max = 0;
   double min = 0;
 };
 
-// From the times: the average is that of the mean time.
+// Converts times to rates; avg is the rate of the mean time.
 ItemRates RatesOf(const BenchmarkReport& report) {
   const auto items = static_cast<double>(report.plan.items());
   const support::Summary& seconds = report.train_seconds;
@@ -75,7 +75,7 @@ ItemRates RatesOf(const BenchmarkReport& report) {
           .min = items / seconds.max};
 }
 
-// Empty if the run did not fail.
+// Returns an empty string if the run did not fail.
 std::string FailureOf(const BenchmarkReport& report) {
   if (report.first_non_finite_batch) {
     return absl::StrFormat("the loss of batch %d is not finite",
@@ -88,7 +88,7 @@ std::string FailureOf(const BenchmarkReport& report) {
   return absl::StrFormat("ended after %d of %d observations", made, planned);
 }
 
-// JSON knows neither NaN nor infinity: such a loss becomes null.
+// JSON has no NaN and no infinity; nlohmann writes such a loss as null.
 json ToJson(const BenchmarkReport& report) {
   json result = json::object();
   for (const auto& argument : report.arguments) {
@@ -168,7 +168,7 @@ void AppendText(const fs::path& file, const std::string& text) {
   }
 }
 
-constexpr double kConfidence95 = 1.96;  // standard deviations, both ways
+constexpr double kConfidence95 = 1.96;  // half width
 
 }  // namespace
 
@@ -179,13 +179,13 @@ void RequireValid(const ObservationPlan& plan) {
   if (plan.skip < 0) {
     throw support::InputError(
         std::to_string(plan.skip) +
-        " observations to leave out; expected at least 0");
+        " first observations to skip; expected at least 0");
   }
   if (plan.repeat <= plan.skip) {
-    throw support::InputError(
-        "--repeat is " + std::to_string(plan.repeat) + "; expected more than " +
-        std::to_string(plan.skip) +
-        ", the number of first observations that are left out");
+    throw support::InputError("--repeat is " + std::to_string(plan.repeat) +
+                              "; expected more than " +
+                              std::to_string(plan.skip) +
+                              ", the number of first observations to skip");
   }
 }
 
@@ -238,7 +238,7 @@ std::string UniqueId(const BenchmarkReport& report) {
   }
   uint64_t hash = base::kFnv1aOfNothing;
   for (const std::string& text : texts) {
-    // With the zero at its end, so that neighbours stay apart.
+    // Include the terminating zero, so that "ab", "c" and "a", "bc" differ.
     hash = base::Fnv1a({text.c_str(), text.size() + 1}, hash);
   }
   return absl::StrFormat("%016x", hash);

@@ -1,6 +1,5 @@
 // Writes small files in CIFAR-10's binary format, with ten classes of images
-// that a network learns quickly: to try a trainer where the real data is not at
-// hand.
+// that a network learns quickly. Use it to try a trainer without the real data.
 //
 //   generate_cifar10 --output DIR --train-images 2000 --test-images 400
 //   mpirun -np 2 train_resnet50 --data-dir DIR
@@ -50,7 +49,7 @@ void WriteFiles(const Cifar10GeneratorFlags& flags,
                      flags.train_images * i / flags.files,
                      flags.train_images * (i + 1) / flags.files);
   }
-  // Drawn with the complement, so that no test image is a training image.
+  // Uses the complement of the seed, so that test and training images differ.
   const ImageSet test =
       MakePatternImages(flags.test_images, ~flags.seed, style);
   WriteCifar10File(folder / kTestFile, test, 0, test.size());
@@ -65,7 +64,7 @@ void Generate(const Cifar10GeneratorFlags& flags) {
   for (int64_t i = 1; i <= kMaxFiles; ++i) {
     (i <= flags.files ? files : others).push_back(TrainFile(i));
   }
-  files.emplace_back(kTestFile);  // last: it shows that the set is whole
+  files.emplace_back(kTestFile);  // written last: the set is then complete
   WriteDataSet(flags.output, files, others, flags.overwrite,
                [&](const std::filesystem::path& folder) {
                  WriteFiles(flags, folder);
@@ -83,11 +82,11 @@ int main(int argc, char** argv) {
                "generate_cifar10");
   app.add_option("--output", flags.output, "Directory to write to")->required();
   hvdlite::support::AddPositive(app, "--train-images", flags.train_images,
-                                "Training images");
+                                "Number of training images");
   hvdlite::support::AddPositive(app, "--test-images", flags.test_images,
-                                "Test images");
+                                "Number of test images");
   app.add_option("--files", flags.files,
-                 "Files data_batch_N.bin to spread the training images over")
+                 "Number of files data_batch_N.bin for the training images")
       ->check(CLI::Range(1, kMaxFiles))
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "Seed of the images")

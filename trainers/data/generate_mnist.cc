@@ -1,5 +1,5 @@
 // Writes small files in MNIST's format, with digits that a network learns
-// quickly: to try a trainer where the real data is not at hand.
+// quickly. Use it to try a trainer without the real data.
 //
 //   generate_mnist --output DIR --train-images 2000 --test-images 400
 //   generate_mnist --output DIR --full    # for torch::data::datasets::MNIST
@@ -30,16 +30,17 @@ struct MnistGeneratorFlags {
   bool overwrite = false;
 };
 
-// What MNIST has; LibTorch's reader takes no other sizes, and nothing gzipped.
+// The numbers of images in MNIST. LibTorch's reader needs these numbers and
+// files that are not gzipped.
 constexpr int64_t kFullTrainImages = 60000;
 constexpr int64_t kFullTestImages = 10000;
 
 void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   hvdlite::support::AddPositive(app, "--train-images", flags.train_images,
-                                "Training images");
+                                "Number of training images");
   hvdlite::support::AddPositive(app, "--test-images", flags.test_images,
-                                "Test images");
+                                "Number of test images");
   app.add_flag("--plain", flags.plain, "Do not gzip the files");
   app.add_flag_callback(
          "--full",
@@ -48,8 +49,8 @@ void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
            flags.test_images = kFullTestImages;
            flags.plain = true;
          },
-         "As many images as MNIST has, not gzipped: what LibTorch's "
-         "torch::data::datasets::MNIST reads (55 MB)")
+         "Write as many images as MNIST has, not gzipped (55 MB), for "
+         "LibTorch's torch::data::datasets::MNIST")
       ->excludes("--train-images")
       ->excludes("--test-images");
   app.add_option("--seed", flags.seed, "Seed of the images")
@@ -57,7 +58,7 @@ void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
   hvdlite::support::AddOverwrite(app, flags.overwrite);
 }
 
-// What WriteMnist writes.
+// The files that WriteMnist writes.
 std::vector<std::filesystem::path> Files(bool gzipped) {
   const std::string ending = gzipped ? ".gz" : "";
   return {"train-images-idx3-ubyte" + ending,
@@ -74,7 +75,8 @@ void Generate(const MnistGeneratorFlags& flags) {
         WriteMnist(folder, MnistSplit::kTrain,
                    MakePatternDigits(flags.train_images, flags.seed, style),
                    !flags.plain);
-        // Drawn with the complement, so that no test image is a training image.
+        // Uses the complement of the seed, so that test and training images
+        // differ.
         WriteMnist(folder, MnistSplit::kTest,
                    MakePatternDigits(flags.test_images, ~flags.seed, style),
                    !flags.plain);

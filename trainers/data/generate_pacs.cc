@@ -1,5 +1,5 @@
-// Writes small images in the folders of PACS, with classes that a network
-// learns quickly: to try a trainer where the real data is not at hand.
+// Writes small images in the directories of PACS, with classes that a network
+// learns quickly. Use it to try a trainer without the real data.
 //
 //   generate_pacs --output DIR --images-per-class 20
 //   mpirun -np 2 train_resnet50 --data-dir DIR --image-size 64
@@ -37,12 +37,12 @@ struct PacsGeneratorFlags {
 void AddFlags(CLI::App& app, PacsGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--images-per-class", flags.images_per_class,
-                 "Images of each class in each domain")
+                 "Number of images of each class in each domain")
       ->check(CLI::Range(1, 999))
       ->capture_default_str();
   app.add_flag("--full", flags.full,
-               "As many images as each domain of PACS has, 9991 in all, dealt "
-               "evenly to its classes")
+               "Write as many images as each domain of PACS has, 9991 in all, "
+               "with equal numbers for its classes")
       ->excludes("--images-per-class");
   app.add_option("--size", flags.size, "Side of the images in pixels")
       ->check(CLI::Range(8, 4096))
@@ -55,15 +55,15 @@ void AddFlags(CLI::App& app, PacsGeneratorFlags& flags) {
   hvdlite::support::AddOverwrite(app, flags.overwrite);
 }
 
-// As PACS names its files: pic_001.jpg.
+// A file name in the style of PACS: pic_001.jpg.
 std::string FileName(int64_t index, bool jpeg) {
   const std::string number = std::to_string(index + 1);
   return "pic_" + std::string(3 - number.size(), '0') + number +
          (jpeg ? ".jpg" : ".png");
 }
 
-// Of PacsDomains(): Li et al., "Deeper, Broader and Artier Domain
-// Generalization" (ICCV 2017).
+// Images per domain of PacsDomains(): Li et al., "Deeper, Broader and Artier
+// Domain Generalization" (ICCV 2017).
 constexpr std::array<int64_t, 4> kImagesOfDomain = {2048, 2344, 1670, 3929};
 
 int64_t ImagesOf(const PacsGeneratorFlags& flags, int domain, int label,
@@ -73,12 +73,12 @@ int64_t ImagesOf(const PacsGeneratorFlags& flags, int domain, int label,
   return all / classes + (label < all % classes ? 1 : 0);
 }
 
-// One of the data set.
+// An image of the data set.
 struct Picture {
   std::filesystem::path file;
   int domain = 0;
   int label = 0;
-  int64_t index = 0;  // of its class
+  int64_t index = 0;  // within its class
 };
 
 std::vector<Picture> PicturesOf(const PacsGeneratorFlags& flags) {
@@ -99,7 +99,7 @@ std::vector<Picture> PicturesOf(const PacsGeneratorFlags& flags) {
   return pictures;
 }
 
-// What the folders of classes hold beside `files`.
+// The files in the directories of classes that are not in `files`.
 std::vector<std::filesystem::path> OtherPictures(
     const PacsGeneratorFlags& flags,
     const std::set<std::filesystem::path>& files) {
@@ -148,7 +148,7 @@ void Generate(const PacsGeneratorFlags& flags) {
 
 int main(int argc, char** argv) {
   PacsGeneratorFlags flags;
-  CLI::App app("Writes generated images in the folders of PACS.",
+  CLI::App app("Writes generated images in the directories of PACS.",
                "generate_pacs");
   AddFlags(app, flags);
   return RunGenerator(app, argc, argv, [&] { Generate(flags); });

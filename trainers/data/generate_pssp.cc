@@ -1,10 +1,9 @@
 // Writes small files in the format of CullPDB and CB513 (protein_set.h), with
-// proteins whose secondary structure a network learns quickly: to try a trainer
-// where the real data is not at hand.
+// proteins whose secondary structure a network learns quickly. Use it to try a
+// trainer without the real data.
 //
 //   generate_pssp --output DIR --proteins 200 --test-proteins 40
-//   generate_pssp --output DIR --filtered     # the pair that studies train
-//   with
+//   generate_pssp --output DIR --filtered     # the files that studies use
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
@@ -40,23 +39,24 @@ struct PsspGeneratorFlags {
 void AddFlags(CLI::App& app, PsspGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   hvdlite::support::AddPositive(app, "--proteins", flags.proteins,
-                                "Proteins in the CullPDB file");
+                                "Number of proteins in the CullPDB file");
   hvdlite::support::AddPositive(app, "--test-proteins", flags.test_proteins,
-                                "Proteins in the CB513 file");
-  app.add_option("--min-length", flags.min_length, "Fewest residues")
+                                "Number of proteins in the CB513 file");
+  app.add_option("--min-length", flags.min_length, "Minimum number of residues")
       ->check(CLI::Range(int64_t{1}, kMaxProteinLength))
       ->capture_default_str();
-  app.add_option("--max-length", flags.max_length, "Most residues")
+  app.add_option("--max-length", flags.max_length, "Maximum number of residues")
       ->check(CLI::Range(int64_t{1}, kMaxProteinLength))
       ->capture_default_str();
-  app.add_option("--format", flags.format, "Floats of 4 or 8 bytes")
+  app.add_option("--format", flags.format,
+                 "Element type: floats of 4 or 8 bytes")
       ->check(CLI::IsMember({"f4", "f8"}))
       ->capture_default_str();
   app.add_flag(
       "--filtered", flags.filtered,
-      "Name the CullPDB file that of the proteins that are not similar "
-      "to CB513's: train_transformer trains with all of it and tests "
-      "on CB513");
+      "Use the CullPDB file name of the proteins that are not similar to "
+      "CB513's; train_transformer then trains on all of it and tests on "
+      "CB513");
   app.add_flag("--plain", flags.plain, "Do not gzip the files");
   app.add_option("--seed", flags.seed, "Seed of the proteins")
       ->capture_default_str();
@@ -96,8 +96,8 @@ void Generate(const PsspGeneratorFlags& flags) {
                flags.overwrite, [&](const std::filesystem::path& folder) {
                  WriteFile(flags, folder / files[0], flags.proteins,
                            flags.seed);
-                 // Drawn with the complement, so that no test protein is a
-                 // training protein.
+                 // Uses the complement of the seed, so that test and training
+                 // proteins differ.
                  WriteFile(flags, folder / files[1], flags.test_proteins,
                            ~flags.seed);
                });

@@ -64,13 +64,13 @@ void CreateDirectory(const fs::path& directory) {
   }
 }
 
-// A new folder in `directory`, removed with its owner.
+// A new directory in `directory`, which the destructor removes.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const fs::path& directory)
       : path_((directory / ".generating.XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr) {
-      throw support::InputError("cannot create a folder in '" +
+      throw support::InputError("cannot create a directory in '" +
                                 directory.string() +
                                 "': " + std::strerror(errno));
     }
@@ -88,7 +88,8 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// SIGINT or SIGTERM meanwhile ends this process, and removes `folder` first.
+// During its lifetime, SIGINT or SIGTERM removes `folder` and ends this
+// process.
 class RemovalIfInterrupted {
  public:
   explicit RemovalIfInterrupted(fs::path folder)
@@ -99,27 +100,27 @@ class RemovalIfInterrupted {
           while (poll(ready.data(), ready.size(), /*timeout=*/-1) < 0) {
           }
           if (ready[0].revents == 0) return;
-          // What the other thread makes meanwhile, too.
+          // Repeated, since the other thread may create files at the same time.
           constexpr int kMostTries = 1000;
           for (int i = 0; i < kMostTries && Exists(folder_); ++i) {
             std::error_code ignored;
             fs::remove_all(folder_, ignored);
           }
           EndBy(*signals_.Next(),
-                "nothing is written; the same command begins anew");
+                "nothing is written; the same command starts from scratch");
         }) {}
   ~RemovalIfInterrupted() { Stop(); }
   RemovalIfInterrupted(const RemovalIfInterrupted&) = delete;
   RemovalIfInterrupted& operator=(const RemovalIfInterrupted&) = delete;
 
-  // From now on a signal waits for EndIfInterrupted().
+  // Afterwards a signal has no effect before EndIfInterrupted().
   void Stop() {
     done_.writer = base::Descriptor();
     if (guard_.joinable()) guard_.join();
   }
   void EndIfInterrupted() {
     const std::optional<int> number = signals_.Next();
-    if (number.has_value()) EndBy(*number, "but all is written");
+    if (number.has_value()) EndBy(*number, "but all files are complete");
   }
 
  private:
@@ -148,7 +149,7 @@ class RemovalIfInterrupted {
                             "': " + std::strerror(errno));
 }
 
-// All at once: there may be thousands of files.
+// One call for all files, since there may be thousands.
 void SyncFileSystemOf(const fs::path& folder) {
   const base::Descriptor opened(
       open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -169,8 +170,8 @@ void WriteDataSet(const fs::path& directory, const std::vector<fs::path>& files,
     if (!Exists(directory / file)) continue;
     throw support::InputError(
         "'" + (directory / file).string() +
-        "' is of another data set and would be trained with, too; write to "
-        "another directory or remove it");
+        "' belongs to another data set, which a trainer would also read; use "
+        "another directory or remove that file");
   }
   const TemporaryFolder folder(directory);
   RemovalIfInterrupted interrupts(folder.path());

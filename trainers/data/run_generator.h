@@ -1,4 +1,4 @@
-// What the programs that generate data have in common.
+// The shared part of the programs that generate data.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,19 +8,19 @@
 
 namespace hvdlite::trainers {
 
-// The body of main(): parses the flags of `app`, which bears the program's
-// name, and runs `generate`. An exception's message goes to standard error.
-// Returns the exit status: kInputErrorExitCode after InputError or wrong flags,
-// and 1 after another exception.
+// The body of main(): parses the flags of `app`, which has the program's name,
+// and runs `generate`. Prints an exception's message on standard error. Returns
+// the exit status: kInputErrorExitCode after InputError or wrong flags, and 1
+// after another exception.
 int RunGenerator(CLI::App& app, int argc, char** argv,
                  const std::function<void()>& generate);
 
-// Makes `files`, which are relative to `directory`, by `write`, which writes
-// them into the folder that it is given: they have their names once all are
+// Makes `files`, whose names are relative to `directory`. `write` writes them
+// into the directory that it gets; they get their final names when all are
 // complete. Throws InputError, before anything is generated, if the directory
-// cannot be made or written to; if a file exists already, unless `overwrite`;
-// and if one of `others` exists, which a trainer would read instead of them or
-// beside them.
+// cannot be created or written to; if a file exists and `overwrite` is false;
+// or if one of `others` exists, which a trainer would read instead of them or
+// in addition.
 void WriteDataSet(
     const std::filesystem::path& directory,
     const std::vector<std::filesystem::path>& files,

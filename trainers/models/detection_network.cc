@@ -14,14 +14,14 @@ namespace nn = torch::nn;
 
 constexpr double kImageSide = 300;
 
-// One feature map and the default boxes of each of its cells: two squares, and
+// One feature map with the default boxes of each of its cells: two squares, and
 // two boxes for each of `ratios` (width to height, and the inverse).
 struct FeatureMap {
   int64_t side;
   int64_t channels;
   double step;       // pixels between the centres of cells
   double size;       // of the small square, pixels
-  double next_size;  // the large one's is the geometric mean of the two
+  double next_size;  // the large square's size is the geometric mean of both
   std::vector<double> ratios;
 
   int64_t boxes() const { return 2 + 2 * std::ssize(ratios); }
@@ -36,7 +36,8 @@ const std::vector<FeatureMap>& FeatureMaps() {
   return maps;
 }
 
-// From feature map `from` to the next one: narrow, then with fewer cells.
+// From feature map `from` to the next one: first fewer channels, then fewer
+// cells.
 nn::Sequential MakeReduction(const FeatureMap& from, const FeatureMap& to) {
   const int64_t narrow = to.channels / 2;
   nn::Conv2dOptions fewer(narrow, to.channels, 3);
@@ -56,7 +57,7 @@ void InitialiseXavier(nn::Module& module) {
   }
 }
 
-// Width and height of the boxes of a cell, pixels.
+// Width and height of a cell's boxes in pixels.
 std::vector<std::array<double, 2>> BoxSizes(const FeatureMap& map) {
   const double large = std::sqrt(map.size * map.next_size);
   std::vector<std::array<double, 2>> sizes = {{map.size, map.size},
@@ -69,8 +70,8 @@ std::vector<std::array<double, 2>> BoxSizes(const FeatureMap& map) {
   return sizes;
 }
 
-// [..., 4, K] with centres and sizes to lower and upper corners, each
-// [..., 2, K].
+// Converts centres and sizes [..., 4, K] to lower and upper corners, each [...,
+// 2, K].
 std::array<torch::Tensor, 2> Corners(const torch::Tensor& boxes) {
   const torch::Tensor centres = boxes.narrow(-2, 0, 2);
   const torch::Tensor halves = boxes.narrow(-2, 2, 2) / 2;
@@ -81,8 +82,8 @@ torch::Tensor Areas(const torch::Tensor& sides) {
   return sides.clamp_min(0).prod(-2);
 }
 
-// Intersection over union of the boxes [4, M] with the default boxes: [M,
-// 8732].
+// Returns the intersection over union of the boxes [4, M] with the default
+// boxes: [M, 8732].
 torch::Tensor Overlaps(const torch::Tensor& boxes,
                        const torch::Tensor& defaults) {
   const auto [low, high] = Corners(boxes);
@@ -138,7 +139,7 @@ SsdOutput Ssd300Impl::forward(const torch::Tensor& images) {
   for (size_t i = 0; i < offset_heads_.size(); ++i) {
     if (i > 0) features = reductions_[i - 1]->forward(features);
     const int64_t count = features.size(0);
-    // The boxes of a cell one after the other, then rows and columns.
+    // The order is: box of a cell, then row, then column.
     offsets.push_back(offset_heads_[i](features).reshape({count, 4, -1}));
     logits.push_back(class_heads_[i](features).reshape({count, classes_, -1}));
   }
@@ -170,7 +171,7 @@ SsdTargets MatchSsdTargets(const torch::Tensor& boxes,
   for (int64_t image = 0; image < boxes.size(0); ++image) {
     const torch::Tensor objects = boxes[image].t();  // [4, M]
     const torch::Tensor overlaps = Overlaps(objects, defaults);
-    auto [overlap, object] = overlaps.max(/*dim=*/0);  // of each default box
+    auto [overlap, object] = overlaps.max(/*dim=*/0);  // for each default box
     const torch::Tensor best = overlaps.argmax(/*dim=*/1);
     object.index_put_({best}, torch::arange(objects.size(1)));
     overlap.index_put_({best}, torch::ones({objects.size(1)}));
@@ -194,7 +195,7 @@ torch::Tensor SsdLoss(const SsdOutput& output, const SsdTargets& targets) {
   const torch::Tensor of_classes =
       F::cross_entropy(output.logits.to(torch::kFloat32), targets.labels,
                        F::CrossEntropyFuncOptions().reduction(torch::kNone));
-  // The rank of each background box, the largest loss first.
+  // The position of each background box in descending order of loss.
   const torch::Tensor rank =
       of_classes.detach()
           .masked_fill(is_object, 0)

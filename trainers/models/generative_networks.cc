@@ -8,7 +8,7 @@ namespace nn = torch::nn;
 constexpr double kDcganDeviation = 0.02;
 constexpr double kLeakySlope = 0.2;
 
-// Doubles the resolution; with stride 1 and no padding, makes 4x4 of 1x1.
+// Doubles the resolution; with stride 1 and no padding, turns 1x1 into 4x4.
 nn::ConvTranspose2d Enlarge(int64_t in, int64_t out, int64_t stride = 2,
                             int64_t padding = 1) {
   return nn::ConvTranspose2d(nn::ConvTranspose2dOptions(in, out, 4)
@@ -17,7 +17,7 @@ nn::ConvTranspose2d Enlarge(int64_t in, int64_t out, int64_t stride = 2,
                                  .bias(false));
 }
 
-// Halves the resolution; with stride 1 and no padding, makes 1x1 of 4x4.
+// Halves the resolution; with stride 1 and no padding, turns 4x4 into 1x1.
 nn::Conv2d Reduce(int64_t in, int64_t out, int64_t stride = 2,
                   int64_t padding = 1) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, 4)

@@ -1,4 +1,4 @@
-// Networks that make images.
+// Networks that generate images.
 #pragma once
 
 #include <torch/nn.h>
@@ -7,18 +7,19 @@
 
 namespace hvdlite::trainers {
 
-// A deep convolutional generative adversarial network for 64x64 images: the
-// sizes of both networks, which are those of Radford et al., "Unsupervised
-// Representation Learning with Deep Convolutional Generative Adversarial
-// Networks" (ICLR 2016), as in PyTorch's example "dcgan". Weights start
-// normally distributed with deviation 0.02.
+// Sizes of the two networks of a deep convolutional generative adversarial
+// network for 64x64 images. The defaults are those of Radford et al.,
+// "Unsupervised Representation Learning with Deep Convolutional Generative
+// Adversarial Networks" (ICLR 2016), as in PyTorch's example "dcgan". Initial
+// weights are normally distributed with deviation 0.02.
 struct DcganOptions {
   int64_t latent = 100;  // width of the noise
   int64_t width = 64;    // channels next to the image
   int64_t image_channels = 3;
 };
 
-// Noise [N, latent] float to images [N, image_channels, 64, 64] in (-1, 1).
+// Maps noise [N, latent] float to images [N, image_channels, 64, 64] in (-1,
+// 1).
 class DcganGeneratorImpl : public torch::nn::Module {
  public:
   explicit DcganGeneratorImpl(const DcganOptions& options = {});
@@ -29,7 +30,8 @@ class DcganGeneratorImpl : public torch::nn::Module {
 };
 TORCH_MODULE(DcganGenerator);
 
-// Images [N, image_channels, 64, 64] float to logits [N] of their being real.
+// Maps images [N, image_channels, 64, 64] float to logits [N] that they are
+// real.
 class DcganDiscriminatorImpl : public torch::nn::Module {
  public:
   explicit DcganDiscriminatorImpl(const DcganOptions& options = {});
@@ -40,28 +42,28 @@ class DcganDiscriminatorImpl : public torch::nn::Module {
 };
 TORCH_MODULE(DcganDiscriminator);
 
-// Variational autoencoder.
+// Sizes of a variational autoencoder.
 struct VaeOptions {
   int64_t pixels = 784;
   int64_t hidden = 400;
   int64_t latent = 20;
 };
 
-// What the autoencoder makes of [N, pixels].
+// The autoencoder's result for [N, pixels].
 struct VaeOutput {
-  torch::Tensor logits;        // [N, pixels], of the pixels being white
+  torch::Tensor logits;        // [N, pixels], that the pixels are white
   torch::Tensor mean;          // [N, latent], of the code
   torch::Tensor log_variance;  // [N, latent]
 };
 
-// Kingma and Welling, "Auto-Encoding Variational Bayes" (ICLR 2014), with the
-// sizes of PyTorch's example "vae".
+// The autoencoder of Kingma and Welling, "Auto-Encoding Variational Bayes"
+// (ICLR 2014), with the sizes of PyTorch's example "vae".
 class VaeImpl : public torch::nn::Module {
  public:
   explicit VaeImpl(const VaeOptions& options = {});
 
-  // `images` [N, ...] float in [0, 1], with `pixels` values per image. Draws
-  // the code in training; takes its mean in evaluation.
+  // `images` is [N, ...] float in [0, 1], with `pixels` values per image.
+  // Training draws the code; evaluation uses its mean.
   VaeOutput forward(const torch::Tensor& images);
 
  private:
@@ -73,9 +75,9 @@ class VaeImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Vae);
 
-// The negative evidence lower bound of `images`, in nats, summed over the
-// batch: the cross-entropy of the pixels and the divergence of the code from
-// the standard normal distribution (the paper's appendix B).
+// Returns the negative evidence lower bound of `images` in nats, summed over
+// the batch: the cross-entropy of the pixels plus the divergence of the code
+// from the standard normal distribution (the paper's appendix B).
 torch::Tensor VaeLoss(const VaeOutput& output, const torch::Tensor& images);
 
 }  // namespace hvdlite::trainers

@@ -15,7 +15,7 @@ nn::MaxPool2d Pooling() {
   return nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2));
 }
 
-// Convolutions of one stage; max-pooling halves the resolution after each.
+// Convolutions per stage; max-pooling halves the resolution after each stage.
 struct VggStage {
   int64_t convolutions;
   int64_t channels;
@@ -51,11 +51,11 @@ void InitialiseForRelu(nn::Module& model) {
   }
 }
 
-// Channels of the five convolutions, in multiples of the first's.
+// Channels of the five convolutions, as multiples of the first one's.
 constexpr int64_t kWidths[] = {1, 2, 4, 4, 4};
 
-// 16 frames of 112x112 become one of 4x4: the first pooling keeps the frames,
-// and the last rounds 7/2 up.
+// 16 frames of 112x112 become one of 4x4: the first pooling keeps the number of
+// frames, and the last one rounds 7/2 up.
 constexpr int64_t kFeatureArea = 4 * 4;
 
 nn::Sequential MakeConv3dFeatures(int64_t width) {

@@ -1,5 +1,5 @@
-// Networks for classification of images, handwritten digits and video, beside
-// ResNet.
+// Networks other than ResNet for the classification of images, handwritten
+// digits and video.
 #pragma once
 
 #include <torch/nn.h>
@@ -16,10 +16,9 @@ struct AlexNetOptions {
   double dropout = 0.5;
 };
 
-// The network in one tower of Krizhevsky, "One weird trick for parallelizing
-// convolutional neural networks" (2014), as torchvision has it. Input
-// [N, 3, H, W] float, H and W at least 63 (224 in the paper), output
-// [N, classes] logits.
+// The single-tower network of Krizhevsky, "One weird trick for parallelizing
+// convolutional neural networks" (2014), as in torchvision. Input [N, 3, H, W]
+// float, H and W at least 63 (224 in the paper); output [N, classes] logits.
 class AlexNetImpl : public torch::nn::Module {
  public:
   explicit AlexNetImpl(const AlexNetOptions& options = {});
@@ -59,11 +58,11 @@ struct Conv3dNetOptions {
   double dropout = 0.5;
 };
 
-// The network with which Tran et al., "Learning Spatiotemporal Features with 3D
-// Convolutional Networks" (ICCV 2015), section 3.2, chose C3D's kernels: five
-// 3x3x3 convolutions with max-pooling after each, and three linear layers.
-// Input [N, 3, 16, 112, 112] float (frames, height, width), output [N, classes]
-// logits.
+// The network of Tran et al., "Learning Spatiotemporal Features with 3D
+// Convolutional Networks" (ICCV 2015), section 3.2, which they used to choose
+// C3D's kernels: five 3x3x3 convolutions with max-pooling after each, and three
+// linear layers. Input [N, 3, 16, 112, 112] float (frames, height, width),
+// output [N, classes] logits.
 class Conv3dNetImpl : public torch::nn::Module {
  public:
   explicit Conv3dNetImpl(const Conv3dNetOptions& options = {});
@@ -75,8 +74,8 @@ class Conv3dNetImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Conv3dNet);
 
-// The network of PyTorch's first MNIST example, and of Horovod's. Input
-// [N, 1, 28, 28] float, output [N, 10] log probabilities.
+// The network of the first MNIST examples of PyTorch and Horovod. Input [N, 1,
+// 28, 28] float, output [N, 10] log probabilities.
 class DigitNetImpl : public torch::nn::Module {
  public:
   DigitNetImpl();

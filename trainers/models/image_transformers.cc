@@ -12,7 +12,7 @@ nn::Conv2d Convolution(int64_t in, int64_t out, int64_t kernel) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).padding(kernel / 2));
 }
 
-// Padded by reflection.
+// A convolution with padding by reflection.
 void AddConvolution(nn::Sequential& layers, int64_t in, int64_t out,
                     int64_t kernel, int64_t stride = 1) {
   layers->push_back(nn::ReflectionPad2d(kernel / 2));
@@ -30,7 +30,7 @@ void AddNormAndRelu(nn::Sequential& layers, int64_t channels) {
   layers->push_back(nn::ReLU());
 }
 
-// Two convolutions around a shortcut.
+// Two convolutions with a shortcut around them.
 class ResidualImpl : public nn::Module {
  public:
   explicit ResidualImpl(int64_t channels) {
@@ -52,7 +52,7 @@ TORCH_MODULE(Residual);
 
 constexpr int64_t kResidualBlocks = 5;
 
-// Of VGG-16, as far as relu4_3.
+// The layers of VGG-16 up to relu4_3.
 struct LossStage {
   int64_t convolutions;
   int64_t channels;

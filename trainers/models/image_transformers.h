@@ -1,4 +1,4 @@
-// Networks that make images of images: larger ones, and ones in another style.
+// Networks that map images to images: super-resolution and style transfer.
 #pragma once
 
 #include <torch/nn.h>
@@ -9,7 +9,7 @@
 namespace hvdlite::trainers {
 
 struct SuperResolutionOptions {
-  int64_t factor = 2;  // of the sides
+  int64_t factor = 2;  // of each side
 };
 
 // Shi et al., "Real-Time Single Image and Video Super-Resolution Using an
@@ -19,7 +19,7 @@ class SuperResolutionImpl : public torch::nn::Module {
  public:
   explicit SuperResolutionImpl(const SuperResolutionOptions& options = {});
 
-  // Luminance [N, 1, H, W] to [N, 1, factor * H, factor * W].
+  // Maps luminance [N, 1, H, W] to [N, 1, factor * H, factor * W].
   torch::Tensor forward(const torch::Tensor& images);
 
  private:
@@ -28,14 +28,14 @@ class SuperResolutionImpl : public torch::nn::Module {
 TORCH_MODULE(SuperResolution);
 
 // The image transformation network of Johnson et al., "Perceptual Losses for
-// Real-Time Style Transfer and Super-Resolution" (ECCV 2016), as PyTorch's
-// example "fast_neural_style" has it: instance normalisation, and enlarging by
-// repeating pixels before a convolution.
+// Real-Time Style Transfer and Super-Resolution" (ECCV 2016), as in PyTorch's
+// example "fast_neural_style": instance normalisation, and upsampling by
+// repeated pixels before a convolution.
 class StyleTransferImpl : public torch::nn::Module {
  public:
   StyleTransferImpl();
 
-  // Images [N, 3, H, W] float, H and W multiples of 4, to such images.
+  // Maps images [N, 3, H, W] float, H and W multiples of 4, to such images.
   torch::Tensor forward(const torch::Tensor& images);
 
  private:
@@ -43,14 +43,14 @@ class StyleTransferImpl : public torch::nn::Module {
 };
 TORCH_MODULE(StyleTransfer);
 
-// What VGG-16 makes of an image before its first four poolings (relu1_2,
-// relu2_2, relu3_3 and relu4_3), by which images are compared. Its weights do
-// not learn.
+// The feature maps of VGG-16 before its first four poolings (relu1_2, relu2_2,
+// relu3_3 and relu4_3); their differences measure how images differ. The
+// weights are constant.
 class VggFeaturesImpl : public torch::nn::Module {
  public:
   VggFeaturesImpl();
 
-  // Images [N, 3, H, W] float, H and W at least 8, to four feature maps.
+  // Maps images [N, 3, H, W] float, H and W at least 8, to four feature maps.
   std::vector<torch::Tensor> forward(const torch::Tensor& images);
 
  private:
@@ -58,14 +58,16 @@ class VggFeaturesImpl : public torch::nn::Module {
 };
 TORCH_MODULE(VggFeatures);
 
-// The style that feature maps show, [N, C, C] each: the products of all pairs
-// of channels over the size of a map (Johnson et al., section 3.2).
+// The style of feature maps, one Gram matrix [N, C, C] for each map: the
+// products of all pairs of channels, divided by the size of the map (Johnson et
+// al., section 3.2).
 std::vector<torch::Tensor> GramMatrices(
     const std::vector<torch::Tensor>& features);
 
-// How far images are from the content of others and from a style: the mean
-// squared differences of relu2_2, times 1e5, and of the Gram matrices, times
-// 1e10, the example's weights. `style` are matrices [1, C, C].
+// The distance of images from the content of other images and from a style: the
+// mean squared differences of relu2_2, times 1e5, plus those of the Gram
+// matrices, times 1e10, the example's weights. `style` holds matrices [1, C,
+// C].
 torch::Tensor PerceptualLoss(const std::vector<torch::Tensor>& features,
                              const std::vector<torch::Tensor>& content,
                              const std::vector<torch::Tensor>& style);

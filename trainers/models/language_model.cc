@@ -31,14 +31,14 @@ MultiHeadAttention MakeAttention(const LanguageModelOptions& options) {
   });
 }
 
-// Whether a parameter of that name ends a residual branch.
+// True if a parameter of that name belongs to the end of a residual branch.
 bool EndsBranch(const std::string& name) {
   return name.ends_with("attention.output.weight") ||
          name.ends_with("feed_forward.2.weight");
 }
 
-// Matrices (of linear layers and embeddings) and biases. LayerNorm's weight
-// stays at one.
+// Initialises the matrices of linear layers and embeddings, and the biases.
+// LayerNorm's weight stays at one.
 void InitialiseAsGpt(nn::Module& model, int64_t layers) {
   const torch::NoGradGuard no_grad;
   for (auto& item : model.named_parameters()) {

@@ -15,11 +15,11 @@ namespace {
 
 namespace nn = torch::nn;
 
-constexpr int kParts = 1 << 16;  // what a random number of 16 bits can tell
+constexpr int kParts = 1 << 16;  // values of a 16-bit random number
 constexpr int64_t kNumbersPerDraw = 4;
 
-// Where a row of a sample is, whatever the sizes of the dimensions before it,
-// of which padding makes some longer: its indices in those.
+// The indices of a row in the dimensions before the last. They locate it in its
+// sample, independent of padding.
 uint64_t PlaceOf(int64_t row, at::IntArrayRef dimensions) {
   uint64_t place = 0;
   for (size_t i = dimensions.size(); i > 0; --i) {
@@ -29,9 +29,9 @@ uint64_t PlaceOf(int64_t row, at::IntArrayRef dimensions) {
   return place;
 }
 
-// Uniform in -kParts / 2 .. kParts / 2 - 1, of this shape [N, ...]: what a
-// value is depends on the key, on the sample of its row of the first dimension,
-// and on its place in that.
+// Returns uniform numbers in -kParts / 2 .. kParts / 2 - 1 of this shape [N,
+// ...]. A number depends only on the key, on the sample of its row of the first
+// dimension, and on its position in that row.
 torch::Tensor RandomNumbers(at::IntArrayRef shape, uint64_t key,
                             const std::vector<int64_t>& samples) {
   const bool flat = shape.size() < 2;  // a sample is one value
@@ -56,10 +56,12 @@ torch::Tensor RandomNumbers(at::IntArrayRef shape, uint64_t key,
   return numbers.view(torch::kInt16).narrow(1, 0, length).reshape(shape);
 }
 
-// What hides a key: as good as minus infinity, finite in float32 and bfloat16.
+// The score of a hidden key: like minus infinity, but finite in float32 and
+// bfloat16.
 constexpr double kHiddenScore = -1e38;
 
-// Glorot and Bengio (AISTATS 2010), with the fan-out of one head.
+// Initialisation of Glorot and Bengio (AISTATS 2010) with the fan-out of one
+// head.
 void InitialiseHeads(nn::Linear& projection, int64_t width) {
   const auto d_model = static_cast<double>(projection->options.in_features());
   nn::init::normal_(projection->weight, 0.0,
@@ -84,7 +86,7 @@ SampleDropoutImpl::SampleDropoutImpl(double share, Unit unit) : unit_(unit) {
 void SampleDropoutImpl::set_share(double share) {
   if (!(share >= 0 && share < 1)) {
     throw std::invalid_argument(
-        "the share to drop out must be at least 0 and "
+        "the dropout probability must be at least 0 and "
         "below 1, but is " +
         std::to_string(share));
   }
@@ -107,8 +109,8 @@ torch::Tensor SampleDropoutImpl::forward(const torch::Tensor& input) {
     samples = samples_->samples;
     if (std::ssize(samples) != input.size(0)) {
       throw std::invalid_argument(
-          "dropout knows the samples of " + std::to_string(samples.size()) +
-          " rows, but the batch has " + std::to_string(input.size(0)));
+          "dropout has " + std::to_string(samples.size()) +
+          " samples, but the batch has " + std::to_string(input.size(0)));
     }
     key =
         base::KeyedRandom{samples_->seed, static_cast<uint64_t>(samples_->step),

@@ -1,4 +1,4 @@
-// Networks that choose actions in games.
+// Policy networks, which choose actions in games.
 #pragma once
 
 #include <torch/nn.h>
@@ -8,12 +8,12 @@
 namespace hvdlite::trainers {
 
 // The perceptron of PyTorch's example "reinforcement_learning": one hidden
-// layer for the four numbers that describe a cart with a pole.
+// layer after the four numbers that describe a cart with a pole.
 class CartPolePolicyImpl : public torch::nn::Module {
  public:
   CartPolePolicyImpl();
 
-  // States [N, 4] float to log probabilities [N, 2] of the actions.
+  // Maps states [N, 4] float to log probabilities [N, 2] of the actions.
   torch::Tensor forward(const torch::Tensor& states);
 
  private:
@@ -23,7 +23,7 @@ class CartPolePolicyImpl : public torch::nn::Module {
 TORCH_MODULE(CartPolePolicy);
 
 inline constexpr int64_t kFrameSide = 84;    // pixels
-inline constexpr int64_t kFrameStack = 4;    // frames that are seen at once
+inline constexpr int64_t kFrameStack = 4;    // frames per input
 inline constexpr int64_t kFrameActions = 6;  // Pong's
 
 struct PolicyOutput {
@@ -31,15 +31,15 @@ struct PolicyOutput {
   torch::Tensor values;             // [N], expected returns
 };
 
-// Three convolutions and a linear layer of 512 units, as Mnih et al.,
+// Three convolutions and a linear layer of 512 units, as in Mnih et al.,
 // "Human-level control through deep reinforcement learning" (Nature 2015), but
-// with 32 channels in the last convolution; orthogonal weights.
+// with 32 channels in the last convolution. Initial weights are orthogonal.
 class FramePolicyImpl : public torch::nn::Module {
  public:
   FramePolicyImpl();
 
-  // `frames` [N, kFrameStack, kFrameSide, kFrameSide], grey from 0 to 255, of
-  // any type.
+  // `frames` is [N, kFrameStack, kFrameSide, kFrameSide], grey from 0 to 255,
+  // of any type.
   PolicyOutput forward(const torch::Tensor& frames);
 
  private:

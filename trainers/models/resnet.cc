@@ -18,20 +18,20 @@ nn::Conv2d Conv1x1(int64_t in, int64_t out, int64_t stride) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false));
 }
 
-// Of a block's first and second convolution.
+// The strides of a block's first and second convolution.
 struct Strides {
   int64_t first = 1;
   int64_t second = 1;
 };
 
-// The end of a block. Sums and ReLUs are in place: backward passes need the
-// results alone, and the memory of a third of all activations is spared.
+// The end of a block. It adds and applies ReLU in place, which saves a third of
+// the memory for activations: backward passes need only the results.
 torch::Tensor AddShortcut(torch::Tensor& branch, const torch::Tensor& input,
                           nn::Sequential& shortcut) {
   return branch.add_(shortcut ? shortcut->forward(input) : input).relu_();
 }
 
-// Two 3x3 convolutions around a shortcut.
+// Two 3x3 convolutions with a shortcut around them.
 class BasicBlockImpl : public nn::Module {
  public:
   static constexpr int64_t kExpansion = 1;
@@ -62,7 +62,8 @@ class BasicBlockImpl : public nn::Module {
   nn::Sequential shortcut_;
 };
 
-// 1x1 down, 3x3, 1x1 up around a shortcut.
+// Convolutions 1x1 (fewer channels), 3x3, 1x1 (more channels) with a shortcut
+// around them.
 class BottleneckImpl : public nn::Module {
  public:
   static constexpr int64_t kExpansion = 4;
@@ -98,9 +99,9 @@ class BottleneckImpl : public nn::Module {
   nn::Sequential shortcut_;
 };
 
-// One stage: `blocks` blocks, the first with `strides` and, where the shape
+// One stage of `blocks` blocks. The first block has `strides` and, if the shape
 // changes, a projection as its shortcut. `channels` is the number of channels
-// that come in, and afterwards of those that go out.
+// of the input before the call and of the output after it.
 template <typename Block>
 nn::Sequential MakeStage(int64_t& channels, int64_t width, int64_t blocks,
                          Strides strides) {
@@ -131,7 +132,7 @@ nn::Sequential MakeStage(const ResNetArchitecture& architecture, size_t index,
                         : Strides{.first = first_stride});
 }
 
-// For large images: with the pooling it quarters their sides.
+// The stem for large images: with its pooling it divides their sides by four.
 nn::Conv2d StemConvolution(int64_t channels) {
   return nn::Conv2d(
       nn::Conv2dOptions(3, channels, 7).stride(2).padding(3).bias(false));
@@ -141,7 +142,8 @@ nn::MaxPool2d StemPooling() {
   return nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1));
 }
 
-// He et al., "Delving Deep into Rectifiers" (ICCV 2015), with the fan-out.
+// Initialisation of He et al., "Delving Deep into Rectifiers" (ICCV 2015), with
+// the fan-out.
 void InitialiseConvolutions(nn::Module& model) {
   for (const auto& module : model.modules(/*include_self=*/false)) {
     if (auto* convolution = module->as<nn::Conv2d>()) {
@@ -184,7 +186,7 @@ const ResNetArchitecture& FindResNetArchitecture(const std::string& name) {
     known += (known.empty() ? "" : ", ") + architecture.name;
   }
   throw std::invalid_argument("unknown architecture '" + name +
-                              "'; known are " + known);
+                              "'; known names are " + known);
 }
 
 ResNetImpl::ResNetImpl(const ResNetOptions& options) {
@@ -211,7 +213,7 @@ ResNetImpl::ResNetImpl(const ResNetOptions& options) {
 torch::Tensor ResNetImpl::forward(torch::Tensor images) {
   torch::Tensor features = bn1_(conv1_(images)).relu_();
   if (max_pool_ && features.is_mkldnn()) {
-    // LibTorch 2.x finds no max_pool2d for this layout.
+    // LibTorch 2.x has no max_pool2d for this layout.
     const nn::MaxPool2dOptions& pooling = max_pool_->options;
     features = at::mkldnn_max_pool2d(features, pooling.kernel_size(),
                                      pooling.stride(), pooling.padding());

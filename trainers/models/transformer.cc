@@ -9,8 +9,8 @@ namespace {
 
 namespace nn = torch::nn;
 
-// 1 at tokens and 0 at padding: [B, T] int64 to [B, T, 1], of the type of
-// `like`.
+// Returns 1 at tokens and 0 at padding: maps [B, T] int64 to [B, T, 1] of the
+// type of `like`.
 torch::Tensor RealPositions(const torch::Tensor& tokens,
                             const torch::Tensor& like) {
   return tokens.ne(kPaddingToken).unsqueeze(-1).to(like.scalar_type());

@@ -12,22 +12,22 @@ namespace {
 constexpr double kGravity = 9.8;     // m/s^2
 constexpr double kCartMass = 1.0;    // kg
 constexpr double kPoleMass = 0.1;    // kg
-constexpr double kHalfLength = 0.5;  // of the pole, m
+constexpr double kHalfLength = 0.5;  // m, half of the pole
 constexpr double kPush = 10.0;       // N
 constexpr double kStepSeconds = 0.02;
 constexpr double kMostDistance = 2.4;  // m
 constexpr double kMostAngle = 12 * std::numbers::pi / 180;
 constexpr int64_t kMostSteps = 200;
 
-constexpr int64_t kBallSide = 3;  // pixels, as the rest
-constexpr int64_t kBallFall = 2;  // in a step
+constexpr int64_t kBallSide = 3;  // pixels, like the lengths below
+constexpr int64_t kBallFall = 2;  // per step
 constexpr int64_t kPaddleWidth = 14;
 constexpr int64_t kPaddleHeight = 2;
 constexpr int64_t kPaddleSpeed = 3;
 constexpr int64_t kPaddleY = kFrameSide - kPaddleHeight;
 constexpr uint8_t kWhite = 255;
 
-// Fills a rectangle that is inside the frame.
+// Fills a rectangle, which must be inside the frame.
 void Fill(std::span<uint8_t> frame, int64_t left, int64_t top, int64_t width,
           int64_t height) {
   for (int64_t y = top; y < top + height; ++y) {

@@ -11,7 +11,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-// While it lives, a module's parameters get no gradients.
+// Disables the gradients of a module's parameters during its lifetime.
 class Frozen {
  public:
   explicit Frozen(torch::nn::Module& module)
@@ -107,7 +107,7 @@ SyntheticTask MakeSuperResolutionTask(const SyntheticTaskOptions& options) {
 
 namespace {
 
-// To what networks of ImageNet's images expect, from pixels of 0 to 255.
+// Converts pixels of 0 to 255 to the inputs of networks for ImageNet.
 torch::Tensor Normalise(const torch::Tensor& images) {
   const auto of_channels = [](double red, double green, double blue) {
     return torch::tensor({red, green, blue}, torch::kFloat32).view({3, 1, 1});
@@ -118,7 +118,7 @@ torch::Tensor Normalise(const torch::Tensor& images) {
 
 }  // namespace
 
-// The VGG-16 that judges has random weights, the same on all ranks.
+// The VGG-16 that rates the images has random weights, equal on all ranks.
 SyntheticTask MakeStyleTransferTask(const SyntheticTaskOptions& options) {
   const int64_t side = SizeOr(options.image_size, 256) / 4 * 4;
   StyleTransfer painter;
@@ -137,7 +137,8 @@ SyntheticTask MakeStyleTransferTask(const SyntheticTaskOptions& options) {
   };
   const torch::Tensor images = draw(options.batch_size);
   const torch::Tensor style_image = draw(1);
-  // Computed once, but by rank 0's weights, which are not there yet.
+  // Computed in the first call, since rank 0's weights arrive after this
+  // function.
   std::vector<torch::Tensor> style;
   return {.model = both, .loss = [=]() mutable {
             if (style.empty()) {

@@ -20,11 +20,11 @@
 namespace hvdlite::trainers {
 namespace {
 
-// ImageNet's.
+// ImageNet's numbers.
 constexpr int64_t kImageSize = 224;
 constexpr int64_t kClasses = 1000;
 
-// ResNets for images with fewer pixels a side get the small-image stem.
+// ResNets get the small-image stem for images with fewer pixels a side.
 constexpr int64_t kSmallImageSize = 64;
 
 template <typename Model>
@@ -44,11 +44,11 @@ SyntheticTask ImageTask(Model model, const SyntheticTaskOptions& options) {
 
 struct LoaderOptions {
   int64_t batch_size = 1;  // at most the dataset's size
-  int workers = 0;         // threads that load ahead; 0: Next() loads
-  uint64_t seed = 0;       // of the order
+  int workers = 0;         // loading threads; 0: Next() loads
+  uint64_t seed = 0;       // for the order
 };
 
-// Whole batches of a dataset, epoch after epoch, each in an order of its own.
+// Loads whole batches of a data set. Each epoch has its own random order.
 class BatchLoader {
  public:
   BatchLoader(std::unique_ptr<Dataset> dataset, const LoaderOptions& options)
@@ -60,7 +60,7 @@ class BatchLoader {
     try {
       return batches_->Next();
     } catch (const support::InputError& error) {
-      throw std::runtime_error(error.what());  // this rank's alone
+      throw std::runtime_error(error.what());  // only this rank failed
     }
   }
 
@@ -84,8 +84,8 @@ class BatchLoader {
 
   const std::unique_ptr<Dataset> dataset_;
   const LoaderOptions options_;
-  std::unique_ptr<Prefetcher<Batch>> batches_;  // of this epoch
-  int64_t left_ = 0;                            // of them
+  std::unique_ptr<Prefetcher<Batch>> batches_;  // of the current epoch
+  int64_t left_ = 0;                            // remaining batches
   int64_t epoch_ = 0;
 };
 
@@ -152,7 +152,7 @@ SyntheticTask MakeSsd300Task(const SyntheticTaskOptions& options) {
   const torch::Tensor images =
       torch::randn({options.batch_size, 3, kSide, kSide}, random)
           .contiguous(format);
-  // Of 5 to 50 % of the image's sides, and wholly in it.
+  // A box has 5 to 50 % of the image's sides and lies completely inside.
   const torch::Tensor extents =
       0.05 + (kLargest - 0.05) *
                  torch::rand({options.batch_size, kObjects, 2}, random);
@@ -171,7 +171,7 @@ SyntheticTask MakeImageLoadingTask(const SyntheticTaskOptions& options) {
   if (dataset->size() < options.batch_size) {
     throw support::InputError("--data-dir '" + options.data_dir + "' has " +
                               std::to_string(dataset->size()) +
-                              " images to train on; a batch has " +
+                              " training images, less than a batch of " +
                               std::to_string(options.batch_size));
   }
   const auto loader = std::make_shared<BatchLoader>(

@@ -24,7 +24,7 @@ namespace {
 
 using Children = std::vector<std::unique_ptr<support::ChildProcess>>;
 
-// One of a child's streams, and where its lines go.
+// A stream of a child, and the stream to which its lines go.
 struct Stream {
   int source = -1;  // -1 after its end
   FILE* destination = nullptr;
@@ -35,7 +35,7 @@ std::string Prefix(size_t instance) {
   return "[instance " + std::to_string(instance) + "] ";
 }
 
-// While it lives, processes that are started may have so much memory.
+// Limits the memory of processes that start during its lifetime.
 class MemoryLimit {
  public:
   explicit MemoryLimit(uint64_t bytes) {
@@ -51,7 +51,8 @@ class MemoryLimit {
  private:
   [[noreturn]] static void Throw() {
     throw std::system_error(errno, std::generic_category(),
-                            "cannot limit the memory of an instance");
+                            "cannot limit the memory of an instance "
+                            "(RLIMIT_DATA)");
   }
 
   rlimit before_{};
@@ -89,7 +90,7 @@ void Print(FILE* destination, const std::string& text) {
   std::fflush(destination);
 }
 
-// Prints what has arrived.
+// Prints the bytes that have arrived.
 void Relay(Stream& stream) {
   std::array<char, 4096> buffer;
   const ssize_t bytes = read(stream.source, buffer.data(), buffer.size());
@@ -108,7 +109,7 @@ void PassOn(support::SignalPipe& signals, const Children& children) {
   }
 }
 
-// Returns when the children have closed their streams.
+// Returns when all children have closed their streams.
 void RelayAll(support::SignalPipe& signals, const Children& children) {
   std::vector<Stream> streams;
   for (size_t i = 0; i < children.size(); ++i) {
@@ -117,7 +118,7 @@ void RelayAll(support::SignalPipe& signals, const Children& children) {
   }
   size_t open = streams.size();
   while (open > 0) {
-    // poll() passes over sources of -1.
+    // poll() ignores sources of -1.
     std::vector<pollfd> polled = {{signals.descriptor(), POLLIN, 0}};
     for (const Stream& s : streams) polled.push_back({s.source, POLLIN, 0});
     if (poll(polled.data(), polled.size(), /*timeout=*/-1) < 0) continue;
@@ -135,7 +136,7 @@ int WaitForAll(const Children& children) {
   for (size_t i = 0; i < children.size(); ++i) {
     const int exit_code = children[i]->Wait();
     if (exit_code > 128) {
-      Print(stderr, Prefix(i) + "ended by signal " +
+      Print(stderr, Prefix(i) + "terminated by signal " +
                         std::to_string(exit_code - 128) + "\n");
     }
     if (first_failure == 0) first_failure = exit_code;
@@ -165,10 +166,10 @@ void RequireOneProcess(const base::Environment& environment) {
       base::SeveralRanksPromised(environment);
   if (!promised.has_value()) return;
   throw support::InputError(
-      "--instances starts processes of its own, but mpirun or srun has "
+      "--instances starts its own processes, but mpirun or srun has already "
       "started " +
-      std::to_string(promised->count) + " already (" + promised->variable +
-      "); expected one, or none of the two");
+      std::to_string(promised->count) + " (" + promised->variable +
+      "); use only one of the two");
 }
 
 int RunInstances(const std::vector<std::vector<std::string>>& arguments,

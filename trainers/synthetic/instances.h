@@ -1,4 +1,4 @@
-// Independent copies of a program on one machine, as many users would run it.
+// Independent copies of a program on one machine, as many users would run them.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace hvdlite::trainers {
 
-// Puts a prefix before each line of a stream.
+// Adds a prefix to each line of a stream.
 class LinePrefixer {
  public:
   explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // The lines that `bytes` complete, with the prefix. What follows the last
-  // newline is kept for later.
+  // Returns the lines that `bytes` complete, with the prefix. Keeps the bytes
+  // after the last newline for later.
   std::string Add(std::string_view bytes);
 
-  // What is kept, as a line; empty if nothing is.
+  // Returns the kept bytes as a line; empty if there are none.
   std::string Finish();
 
  private:
@@ -27,22 +27,25 @@ class LinePrefixer {
   std::string line_;
 };
 
-// Throws InputError if mpirun or srun has started more than one process, as
-// the environment tells.
+// Throws InputError if the environment shows that mpirun or srun has started
+// more than one process.
 void RequireOneProcess(const base::Environment& environment);
 
-// Runs this program once for each element of `arguments`, which holds the
-// arguments of one instance without the program's name, all at the same time.
-// Each is a world of its own (HVDLITE_BACKEND=single) on its share of the CPUs
-// that this process may use, with as many OpenMP threads; with `share_memory`,
-// it may have its share of the machine's memory (RLIMIT_DATA: what it has
-// written or may write for itself; not files that it maps or that are cached).
-// The lines that instance i writes appear behind "[instance i] ". SIGHUP,
-// SIGINT and SIGTERM are passed on. Waits for all instances; returns the first
-// exit code, in their order, that is not zero (128 + N of one that signal N
-// ended), or else 0. Throws InputError if there are fewer CPUs than instances
-// or more than one process, std::system_error if the system refuses to start
-// one; those that run are then ended.
+// Runs one copy of this program for each element of `arguments`, all at the
+// same time. An element holds the arguments of one instance without the
+// program's name. Waits for all instances. Returns the first nonzero exit code
+// in their order, or 0; the exit code is 128 + N after signal N.
+//
+// Each instance is a world of its own (HVDLITE_BACKEND=single). It gets its
+// share of the CPUs that this process may use, with as many OpenMP threads.
+// With `share_memory` it also gets its share of the machine's memory as a limit
+// (RLIMIT_DATA: private memory that it has written or may write; not mapped or
+// cached files). The lines of instance i are printed with the prefix "[instance
+// i] ". SIGHUP, SIGINT and SIGTERM are passed on.
+//
+// Throws InputError if there are fewer CPUs than instances, or more than one
+// process. Throws std::system_error if the system cannot start an instance; the
+// running ones are then terminated.
 int RunInstances(const std::vector<std::vector<std::string>>& arguments,
                  bool share_memory = false);
 

@@ -1,4 +1,4 @@
-// The kernels that studies of LibTorch on CPUs time alone: convolution of
+// Single kernels that studies of LibTorch on CPUs measure: convolution of
 // volumes, and one LSTM layer.
 #include <torch/nn.h>
 #include <torch/types.h>
@@ -11,9 +11,9 @@ namespace hvdlite::trainers {
 
 namespace nn = torch::nn;
 
-// The network of github.com/MlWoo/PyTorch-benchmark ("berkely"), which the
-// NERSC PyTorch wheels were timed with: four 3-d convolutions without
-// activations, on 4 volumes of 35 x 35 x 20 there.
+// The network of github.com/MlWoo/PyTorch-benchmark ("berkely"), with which
+// NERSC's PyTorch wheels were measured: four 3-d convolutions without
+// activations, on 4 volumes of 35 x 35 x 20.
 SyntheticTask MakeConv3dVolumesTask(const SyntheticTaskOptions& options) {
   constexpr int64_t kClasses = 512;
   const at::Generator random = GeneratorOf(options);
@@ -35,9 +35,9 @@ SyntheticTask MakeConv3dVolumesTask(const SyntheticTaskOptions& options) {
           }};
 }
 
-// That of github.com/xhzhao/pytorch-rnn-benchmark: as wide as its input, 500 by
-// default, 50 steps long, whose outputs are compared with random ones by their
-// mean absolute difference.
+// The network of github.com/xhzhao/pytorch-rnn-benchmark: the layer is as wide
+// as its input, 500 by default, and 50 steps long. The loss is the mean
+// absolute difference between its outputs and random ones.
 SyntheticTask MakeLstmLayerTask(const SyntheticTaskOptions& options) {
   const int64_t width = SizeOr(options.hidden, 500);
   const int64_t length = SizeOr(options.sequence_length, 50);

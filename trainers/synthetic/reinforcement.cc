@@ -74,7 +74,7 @@ PpoPlayer::PpoPlayer(FramePolicy policy, const PpoOptions& options)
   ShowFrames();
 }
 
-// Adds the games' present frames to the stacks.
+// Appends the games' current frames to the stacks.
 void PpoPlayer::ShowFrames() {
   auto* stack = shown_.data_ptr<uint8_t>();
   for (const BallGame& game : games_) {
@@ -127,7 +127,7 @@ void PpoPlayer::Play() {
   std::vector<torch::Tensor> log_probabilities;
   std::vector<torch::Tensor> values;
   std::vector<float> rewards;
-  std::vector<float> alive;  // 0 where a game has ended
+  std::vector<float> alive;  // 0 if a game has ended
   for (int64_t step = 0; step < options_.steps; ++step) {
     const PolicyOutput output = policy_(shown_);
     const torch::Tensor action = Draw(output.log_probabilities, random_);

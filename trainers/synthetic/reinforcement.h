@@ -1,4 +1,4 @@
-// Learning by playing.
+// Reinforcement learning of policies for games.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -13,30 +13,30 @@
 namespace hvdlite::trainers {
 
 struct Played {
-  torch::Tensor loss;  // a scalar, to be differentiated
-  int64_t games = 0;   // that have ended
+  torch::Tensor loss;  // a scalar, for backward()
+  int64_t games = 0;   // complete games
 };
 
-// Plays `steps` steps, one forward pass each, by actions that the policy draws,
-// and returns REINFORCE's loss: Williams, "Simple Statistical
-// Gradient-Following Algorithms for Connectionist Reinforcement Learning"
-// (Machine Learning, 1992), with returns discounted by 0.99 and normalised, as
-// in PyTorch's example.
+// Plays `steps` steps with one forward pass each; the policy draws the actions.
+// Returns REINFORCE's loss: Williams, "Simple Statistical Gradient-Following
+// Algorithms for Connectionist Reinforcement Learning" (Machine Learning,
+// 1992), with returns discounted by 0.99 and normalised, as in PyTorch's
+// example.
 Played PlayCartPole(CartPolePolicy& policy, CartPole& game, int64_t steps,
                     const at::Generator& random);
 
 struct PpoOptions {
-  int64_t games = 8;    // at once
-  int64_t steps = 128;  // of each in a batch; games * steps >= 4
-  uint64_t seed = 0;    // of the games and the actions
+  int64_t games = 8;    // at the same time
+  int64_t steps = 128;  // of each game per batch; games * steps >= 4
+  uint64_t seed = 0;    // for the games and the actions
 };
 
 // Proximal policy optimisation (Schulman et al., 2017) on the frames of ball
-// games. A batch is: play options.steps of all games, then kUpdates times a
-// loss, each of a quarter of what was played, four times in new orders.
-// Advantages are generalised (Schulman et al., ICLR 2016; gamma 0.99, lambda
-// 0.95), clipped at 0.1; the loss of the values counts by 0.5, the entropy by
-// 0.01.
+// games. A batch plays options.steps of all games, then computes kUpdates
+// losses: four passes in new random orders, each loss over a quarter of the
+// steps. Advantages are generalised (Schulman et al., ICLR 2016; gamma 0.99,
+// lambda 0.95); ratios are clipped at 0.1. The loss of the values has the
+// weight 0.5, the entropy 0.01.
 class PpoPlayer {
  public:
   static constexpr int64_t kMinibatches = 4;
@@ -45,7 +45,7 @@ class PpoPlayer {
 
   PpoPlayer(FramePolicy policy, const PpoOptions& options);
 
-  // The next loss; plays first where a batch begins.
+  // The next loss. Plays first at the beginning of a batch.
   torch::Tensor NextLoss();
 
   // The mean reward of the games that ended in the last batch.
@@ -64,7 +64,7 @@ class PpoPlayer {
   std::vector<BallGame> games_;
   torch::Tensor shown_;  // [games, stack, side, side] bytes, oldest frame first
 
-  // What was played, [steps * games, ...].
+  // The steps played, [steps * games, ...].
   torch::Tensor frames_;
   torch::Tensor actions_;
   torch::Tensor log_probabilities_;
@@ -74,7 +74,7 @@ class PpoPlayer {
   double mean_reward_ = 0;
 
   int64_t update_ = 0;
-  std::vector<torch::Tensor> parts_;  // of this pass: indices
+  std::vector<torch::Tensor> parts_;  // index parts of the current pass
 };
 
 }  // namespace hvdlite::trainers

@@ -36,8 +36,8 @@ SyntheticTask MakeLstmTask(const SyntheticTaskOptions& options) {
                      torch::kInt64));
 }
 
-// Sines of the same frequency, each from a phase of its own, as in PyTorch's
-// example "time_sequence_prediction".
+// Sines of the same frequency with random phases, as in PyTorch's example
+// "time_sequence_prediction".
 SyntheticTask MakeWavesTask(const SyntheticTaskOptions& options) {
   constexpr int64_t kStepsPerRadian = 20;
   WavePredictorOptions sizes;
@@ -59,7 +59,7 @@ SyntheticTask MakeWavesTask(const SyntheticTaskOptions& options) {
 SyntheticTask MakeWordLanguageModelTask(const SyntheticTaskOptions& options) {
   WordLanguageModelOptions sizes;
   if (options.model == "word_language_model_gru") {
-    sizes = {.vocabulary = 33'278,  // of WikiText-2
+    sizes = {.vocabulary = 33'278,  // the vocabulary of WikiText-2
              .units = 656,
              .dropout = 0.5,
              .gru = true};
@@ -77,7 +77,7 @@ SyntheticTask MakeLanguageModelTask(const SyntheticTaskOptions& options) {
                            sizes.context, options);
 }
 
-// Sentences without padding: every one has all tokens, 50 by default.
+// Sentences without padding: each has all tokens, 50 by default.
 SyntheticTask MakeTranslatorTask(const SyntheticTaskOptions& options) {
   constexpr double kSmoothing = 0.1;
   TranslatorOptions sizes;
@@ -104,8 +104,9 @@ SyntheticTask MakeTranslatorTask(const SyntheticTaskOptions& options) {
       }};
 }
 
-// A residue's structure from all residues and the structures before it. By
-// default, sequences of the proteins' usual length, about 200 residues.
+// Predicts a residue's structure from all residues and the structures before
+// it. By default a sequence has the usual length of a protein, about 200
+// residues.
 SyntheticTask MakeTransformerTask(const SyntheticTaskOptions& options) {
   const int64_t length = SizeOr(options.sequence_length, 200);
   TransformerOptions sizes;

@@ -18,27 +18,27 @@ constexpr char kSyntheticHelp[] =
     "  train_synthetic --model resnet18 --instances 4\n"
     "\n"
     "Rank 0 prints the speed of all ranks together and its own loss, as\n"
-    "tf_cnn_benchmarks does. A loss that is not finite ends the program with\n"
+    "tf_cnn_benchmarks does. If a loss is not finite, the program ends with\n"
     "exit code 1.\n";
 
 void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
   app.add_option("--model", task.model,
-                 "What to compute; image_loading: no model, but loading and "
-                 "augmenting images")
+                 "Model to compute; image_loading: no model, only load and "
+                 "augment images")
       ->check(CLI::IsMember(SyntheticModelNames()))
       ->group("Model");
   app.add_option("--data-dir", task.data_dir,
-                 "Folders of JPEG and PNG files that image_loading loads, "
-                 "DOMAIN/CLASS/*.jpg (generate_pacs makes some); without it, "
+                 "Directory of JPEG and PNG files for image_loading, as "
+                 "DOMAIN/CLASS/*.jpg (generate_pacs makes some); default: "
                  "small images from memory")
       ->group("Model");
   app.add_option("--workers", task.workers,
-                 "Threads that load and change images of --data-dir ahead; 0: "
-                 "the one that waits for them")
+                 "Threads that load and augment images of --data-dir in "
+                 "advance; 0: the waiting thread does it")
       ->check(CLI::Range(0, 1024))
       ->group("Model");
   app.add_option("--data-format", task.data_format,
-                 "Layout of images and weights")
+                 "Memory layout of images and weights")
       ->check(CLI::IsMember({"NCHW", "NHWC"}))
       ->group("Model");
   const auto add = [&](const char* name, int64_t& value, const char* text) {
@@ -47,12 +47,12 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
         ->group("Model");
   };
   add("--image-size", task.image_size,
-      "Side of the images in pixels. This and the sizes below: 0 for that of "
-      "the model's publication; smaller ones are for tests");
+      "Side of the images in pixels. For this and the sizes below, 0 means "
+      "the value of the model's publication; smaller values are for tests");
   add("--classes", task.classes,
-      "Classes that images belong to, or words of a vocabulary");
+      "Number of classes, or of words in the vocabulary");
   add("--sequence-length", task.sequence_length,
-      "Tokens of a sequence, or steps of a game in a batch");
+      "Tokens per sequence, or steps of a game per batch");
   add("--width", task.width, "Channels of the narrowest convolution");
   add("--hidden", task.hidden,
       "Width of the hidden linear or recurrent layers");
@@ -61,41 +61,41 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
 void AddTrainingFlags(CLI::App& app, SyntheticFlags& flags) {
   CLI::Option* forward =
       app.add_flag("--forward-only", flags.forward_only,
-                   "Compute losses in evaluation mode, without gradients")
+                   "Compute only losses, in evaluation mode, without "
+                   "gradients")
           ->group("Training");
   app.add_flag("--gradients-only", flags.gradients_only,
                "Compute losses in evaluation mode and this rank's gradients, "
-               "which grow from batch to batch; update nothing")
+               "which add up over the batches; do not update the model")
       ->excludes(forward)
       ->group("Training");
   app.add_flag("--bf16", flags.bf16,
-               "Compute convolutions, matrix products and what else profits in "
-               "bfloat16, from float32 weights; far slower, with a warning, on "
-               "a processor without avx512_bf16 or amx_bf16 (Arm: bf16, "
-               "svebf16)")
+               "Compute convolutions, matrix products and other operators "
+               "that profit in bfloat16, from float32 weights. Far slower, "
+               "with a warning, on a processor without avx512_bf16 or "
+               "amx_bf16 (Arm: bf16, svebf16)")
       ->group("Training");
   app.add_option(
          "--optimizer", flags.optimizer,
-         "sgd; momentum: SGD with momentum 0.9 and weight decay 0.0005; "
-         "or adam")
+         "Optimizer. momentum: SGD with momentum 0.9 and weight decay 0.0005")
       ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
       ->group("Training");
   app.add_option("--lr", flags.lr, "Learning rate")
       ->check(support::Positive())
       ->group("Training");
   app.add_option("--clip-norm", flags.clip_norm,
-                 "Scale gradients down to this norm of all together; 0: leave "
-                 "them")
+                 "Limit for the norm of all gradients together; larger ones "
+                 "are scaled down; 0: no limit")
       ->check(support::NotNegative())
       ->group("Training");
   app.add_flag("--fp16-allreduce", flags.fp16_allreduce,
-               "Send gradients with 16 bits")
+               "Send gradients as 16-bit floats")
       ->group("Training");
   app.add_flag("--use-adasum", flags.use_adasum,
-               "Combine gradients by Adasum instead of averaging them")
+               "Combine gradients with Adasum instead of averaging them")
       ->group("Training");
   app.add_flag("--views", flags.views,
-               "Keep gradients in the memory that they are reduced in "
+               "Keep gradients in the memory in which they are reduced "
                "(gradient_as_fusion_view)")
       ->group("Training");
 }
@@ -105,56 +105,58 @@ void AddTimingFlags(CLI::App& app, SyntheticFlags& flags) {
     return app.add_option(name, value, text)->group("Timing");
   };
   CLI::Option* warmup = add("--num-warmup-batches", flags.num_warmup_batches,
-                            "Batches before those that are timed")
+                            "Untimed batches before the measurement")
                             ->check(support::NotNegative());
   CLI::Option* batches =
-      add("--num-batches", flags.num_batches, "Batches that are timed")
+      add("--num-batches", flags.num_batches, "Number of timed batches")
           ->check(support::Positive());
-  CLI::Option* display =
-      add("--display-every", flags.display_every, "Batches between two lines")
-          ->check(support::Positive());
+  CLI::Option* display = add("--display-every", flags.display_every,
+                             "Batches between two progress lines")
+                             ->check(support::Positive());
   CLI::Option* repeat =
       add("--repeat", flags.repeat,
-          "Time this many observations of --number batches each, as Mila's "
-          "training benchmarks do, and print a line for each; 0: time "
-          "--num-batches")
+          "Number of observations of --number batches each, as in Mila's "
+          "training benchmarks, with a line for each; 0: time --num-batches "
+          "instead")
           ->check(support::NotNegative())
           ->excludes(warmup)
           ->excludes(batches)
           ->excludes(display);
-  add("--number", flags.number, "Batches of an observation")
+  add("--number", flags.number, "Batches per observation")
       ->check(support::Positive())
       ->needs(repeat);
-  add("--skip", flags.skip, "First observations that are left out")
+  add("--skip", flags.skip, "Number of first observations to skip")
       ->check(support::NotNegative())
       ->needs(repeat);
 }
 
 void AddReportFlags(CLI::App& app, SyntheticFlags& flags) {
   app.add_option("--report", flags.report,
-                 "File (*.json), or folder for a file NAME.json, that rank 0 "
-                 "appends a report to; studies/bench_report compares them")
+                 "File (*.json), or directory for a file NAME.json, to which "
+                 "rank 0 appends a report. studies/bench_report compares "
+                 "reports")
       ->group("Run");
   app.add_option("--name", flags.name,
-                 "Name of the benchmark in its report; if not given, the "
-                 "model's")
+                 "Name of the benchmark in its report; default: the model's "
+                 "name")
       ->group("Run");
   app.add_flag("--check", flags.check,
                "Compare the ranks' parameters at the end; exit code 1 if they "
                "differ")
       ->group("Run");
   app.add_option("--instances", flags.instances,
-                 "Run this many copies at once, each alone on its share of "
-                 "this machine's CPUs; instance I writes its report to the "
-                 "folder instanceI of --report, or to FILE_I.json if that is "
-                 "FILE.json. Not with more than one rank")
+                 "Number of copies to run at the same time, each a world of "
+                 "its own on its share of this machine's CPUs. Instance I "
+                 "writes its report to the directory instanceI of --report, "
+                 "or to FILE_I.json if that is FILE.json. Not with more than "
+                 "one rank")
       ->check(support::Positive())
       ->group("Run");
   app.add_flag("--share-memory", flags.share_memory,
-               "Each of the --instances may have its share of this machine's "
-               "memory, too; one that asks for more fails (RLIMIT_DATA)")
+               "Limit each of the --instances to its share of this machine's "
+               "memory (RLIMIT_DATA); an instance that needs more fails")
       ->group("Run");
-  // For RunCopies() alone.
+  // RunCopies() passes this flag; users do not.
   app.add_option("--instance", flags.instance)->group("");
   AddProcessFlags(app, flags.task.seed, flags.compute);
 }
@@ -167,8 +169,8 @@ void RequireTraining(const SyntheticFlags& flags) {
                                                   : "--gradients-only";
   const auto refuse = [&](bool given, const std::string& flag) {
     if (!given) return;
-    throw support::InputError(flag + " is about gradients, but with " + reason +
-                              " there are none that the ranks share");
+    throw support::InputError(flag + " needs shared gradients, but " + reason +
+                              " has none");
   };
   refuse(flags.gradients_only && has_none, "--gradients-only");
   refuse(flags.fp16_allreduce, "--fp16-allreduce");
@@ -186,8 +188,7 @@ void CheckSyntheticFlags(const SyntheticFlags& flags) {
         .repeat = flags.repeat, .number = flags.number, .skip = flags.skip});
   }
   if (flags.share_memory && flags.instances == 1) {
-    throw support::InputError(
-        "--share-memory shares it among --instances, but there is one");
+    throw support::InputError("--share-memory needs --instances above 1");
   }
   const bool plain = !flags.name.empty() &&
                      flags.name.find('/') == std::string::npos &&
@@ -195,7 +196,7 @@ void CheckSyntheticFlags(const SyntheticFlags& flags) {
   if (!flags.name.empty() && !plain) {
     throw support::InputError(
         "--name is '" + flags.name +
-        "'; expected what can be the name of a file, without '/'");
+        "'; expected a file name that does not start with '.' and has no '/'");
   }
 }
 

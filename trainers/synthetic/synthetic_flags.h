@@ -11,9 +11,9 @@
 
 namespace hvdlite::trainers {
 
-// What each means is in train_synthetic --help.
+// train_synthetic --help explains the flags.
 struct SyntheticFlags {
-  // Its seed is the same on all ranks, and its batch that of `batch_size`.
+  // Its seed is the same on all ranks. Its batch size is set from `batch_size`.
   SyntheticTaskOptions task;
   BatchSize batch_size = {.count = 32, .of = BatchSize::Of::kRank};
   bool forward_only = false;
@@ -21,7 +21,7 @@ struct SyntheticFlags {
   bool bf16 = false;
   std::string optimizer = "sgd";
   double lr = 0.01;
-  double clip_norm = 0;  // 0: as long as it is
+  double clip_norm = 0;  // 0: no limit
   bool fp16_allreduce = false;
   bool use_adasum = false;
   bool views = false;
@@ -29,16 +29,16 @@ struct SyntheticFlags {
   int64_t num_warmup_batches = 10;
   int64_t num_batches = 100;
   int64_t display_every = 10;
-  int64_t repeat = 0;  // 0: no observations, but num_batches
+  int64_t repeat = 0;  // 0: time num_batches
   int64_t number = 10;
   int64_t skip = 10;
 
   std::string report;
-  std::string name;  // of the benchmark; empty: the model's
+  std::string name;  // benchmark; empty: the model's name
   bool check = false;
   int64_t instances = 1;
   bool share_memory = false;
-  int64_t instance = 0;  // of those, which this process is
+  int64_t instance = 0;  // index of this process among the instances
   ComputeFlags compute;
 
   bool trains() const {
@@ -52,12 +52,11 @@ struct SyntheticFlags {
 support::CommandLine<SyntheticFlags> ParseSyntheticFlags(
     int argc, const char* const* argv);
 
-// The file that instance `instance` of `--report path` appends to: a folder's
-// NAME.json, of each instance's folder if there are several, or FILE_I.json of
-// FILE.json.
+// The file to which instance `instance` of `--report path` appends: NAME.json
+// in its own subdirectory of a directory, or FILE_I.json for FILE.json.
 std::string ReportOfInstance(const std::string& path, int64_t instance);
 
-// Those that tell one benchmark from another, for its report.
+// The arguments that identify a benchmark in its report.
 Arguments ArgumentsOf(const SyntheticFlags& flags);
 
 }  // namespace hvdlite::trainers

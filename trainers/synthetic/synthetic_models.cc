@@ -17,7 +17,7 @@ namespace {
 struct SyntheticModel {
   std::string name;
   SyntheticTask (*make)(const SyntheticTaskOptions&);
-  std::vector<std::string> flags;  // that shape it
+  std::vector<std::string> flags;  // flags that change its shape
   int64_t min_image_size = 1;
 };
 
@@ -79,7 +79,7 @@ const SyntheticModel& Find(const std::string& name) {
   throw std::invalid_argument("no synthetic model '" + name + "'");
 }
 
-// The flags that were given, of those that shape models.
+// The given flags that change the shape of models.
 std::vector<std::string> ShapingFlags(const SyntheticTaskOptions& options) {
   std::vector<std::string> given;
   const auto add = [&](const char* flag, bool is_given) {
@@ -120,11 +120,11 @@ SyntheticTask MakeMlpTask(const SyntheticTaskOptions& options) {
                      torch::kInt64));
 }
 
-// Whether a user interacts with an item.
+// Predicts whether a user interacts with an item.
 SyntheticTask MakeFilteringTask(const SyntheticTaskOptions& options) {
   NeuralCollaborativeFilteringOptions sizes;
   if (options.model == "neural_collaborative_filtering_20m") {
-    sizes = {.users = 138'493,  // of MovieLens-20M, as are the items
+    sizes = {.users = 138'493,  // MovieLens-20M
              .items = 26'744,
              .factors = 64,
              .widths = {256, 256, 128, 64}};
@@ -188,12 +188,12 @@ void RequireSuitable(const SyntheticTaskOptions& options) {
   }
   if (options.workers != 0 && options.data_dir.empty()) {
     throw support::InputError(
-        "--workers load images from files; give their folder by --data-dir");
+        "--workers needs --data-dir, which names the directory of the images");
   }
   if (options.image_size != 0 && options.image_size < model.min_image_size) {
     throw support::InputError(
         "--image-size is " + std::to_string(options.image_size) + "; --model " +
-        model.name + " takes at least " + std::to_string(model.min_image_size));
+        model.name + " needs at least " + std::to_string(model.min_image_size));
   }
 }
 

@@ -10,12 +10,14 @@ namespace hvdlite::trainers {
 
 std::vector<std::string> SyntheticModelNames();
 
-// Throws InputError that names the flag if a size does not suit the model.
-// `options.model` is one of SyntheticModelNames() (std::invalid_argument).
+// Throws an InputError that names the flag if a size does not suit the model.
+// `options.model` must be one of SyntheticModelNames() (else
+// std::invalid_argument).
 void RequireSuitable(const SyntheticTaskOptions& options);
 
-// The model with the weights that LibTorch's default generator draws, and a
-// batch that depends on the seed alone. As above, `options` are suitable.
+// Returns the model, whose weights LibTorch's default generator draws, and a
+// batch that depends only on the seed. `options` must have passed the check
+// above.
 SyntheticTask MakeSyntheticTask(const SyntheticTaskOptions& options);
 
 }  // namespace hvdlite::trainers

@@ -1,12 +1,12 @@
-// Trains any of the models on one random batch, data-parallel, to measure
-// speed:
+// Trains any of the synthetic models on one random batch, data-parallel, to
+// measure speed:
 //
 //   mpirun -np 2 train_synthetic --model resnet50
 //   mpirun -np 2 train_synthetic --model mlp --repeat 100 --report DIR
 //   train_synthetic --model resnet18 --instances 4
 //
-// What makes it data-parallel is marked (1) to (3). train_synthetic --help
-// lists models and flags.
+// The data-parallel parts are marked (1) to (3). train_synthetic --help lists
+// models and flags.
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
@@ -42,35 +42,35 @@
 namespace hvdlite::trainers {
 namespace {
 
-constexpr char kVersion[] = "1";  // of what is measured
+constexpr char kVersion[] = "1";  // increase it when the measured work changes
 
-// Empty: no report.
+// Returns an empty path if there is no report.
 std::filesystem::path ReportFile(const SyntheticFlags& flags) {
   const std::filesystem::path path = flags.report;
   if (path.empty() || path.extension() == ".json") return path;
   return path / (flags.benchmark() + ".json");
 }
 
-// Throws InputError on all ranks if rank 0 cannot write to --report; makes its
-// folder. So that it is known before the measurement, not after. Collective.
+// Throws InputError on all ranks if rank 0 cannot write to --report; creates
+// its directory. So such errors appear before the measurement. Collective.
 void CheckReport(const SyntheticFlags& flags) {
   const std::filesystem::path file = ReportFile(flags);
   OnAllRanks("", [&] {
     if (rank() != 0) return;
-    std::error_code ignored;  // the attempt to write tells
+    std::error_code ignored;  // RequireOutputs() reports the error
     if (!file.empty()) {
       std::filesystem::create_directories(file.parent_path(), ignored);
     }
-    // A report is appended to those that it holds.
+    // The report is appended, so the file may exist.
     support::RequireOutputs(
         {TraceOutput(), {"--report", file, /*may_exist=*/true}},
         /*overwrite=*/false);
   });
 }
 
-// Appends the report to --report on rank 0, if that is given.
-// `first_non_finite_batch` is that of any rank. Throws InputError on all ranks
-// if it cannot be written. Collective.
+// Appends the report to --report on rank 0, if given. `first_non_finite_batch`
+// is the earliest of any rank. Throws InputError on all ranks if the file
+// cannot be written. Collective.
 void SaveReport(const SyntheticFlags& flags, const BenchmarkRecorder& recorder,
                 const std::optional<int64_t>& first_non_finite_batch) {
   BenchmarkReport report = ReportOf(recorder);
@@ -85,7 +85,7 @@ void SaveReport(const SyntheticFlags& flags, const BenchmarkRecorder& recorder,
   const std::filesystem::path file = ReportFile(flags);
   OnAllRanks("save the report", [&] {
     if (rank() != 0 || file.empty()) return;
-    // The status is known: it is that of first_non_finite_batch.
+    // RunBenchmark() handles the status itself, from first_non_finite_batch.
     static_cast<void>(WriteBenchmarkReport(file, report));
   });
 }
@@ -100,12 +100,12 @@ void Print(const std::string& line) {
 
 struct Training {
   SyntheticTask task;
-  // None: only losses, or only this rank's gradients.
+  // Empty if only losses, or only this rank's gradients, are computed.
   std::optional<DistributedOptimizer> optimizer;
 };
 
 SyntheticTask MakeTask(const SyntheticFlags& flags) {
-  // Every rank draws its own weights here; rank 0's will be taken.
+  // Every rank draws its own weights here; rank 0's replace them later.
   torch::manual_seed(flags.task.seed + static_cast<uint64_t>(rank()));
   SyntheticTaskOptions options = flags.task;
   options.batch_size = flags.batch_size.PerRank(size());
@@ -127,12 +127,12 @@ std::unique_ptr<torch::optim::Optimizer> MakeOptimizer(
 
 Training MakeTraining(const SyntheticFlags& flags) {
   Training training;
-  OnAllRanks("make the model and its batch",
+  OnAllRanks("create the model and its batch",
              [&] { training.task = MakeTask(flags); });
   if (training.task.model == nullptr) return training;
   torch::nn::Module& model = *training.task.model;
   model.train(flags.trains());
-  // (1) All ranks start from rank 0's weights.
+  // (1) All ranks start with rank 0's weights.
   broadcast_parameters(model, /*root_rank=*/0);
   if (!flags.trains()) return training;
   // (2) Gradients are combined over the ranks while backward() runs.
@@ -160,11 +160,11 @@ double Update(const SyntheticFlags& flags, Training& training) {
   const torch::Tensor loss = Forward(flags, training.task);
   Backward(loss);
   if (flags.clip_norm > 0) {
-    optimizer.synchronize();  // the norm is that of the combined gradients
+    optimizer.synchronize();  // clip the norm of the combined gradients
     torch::nn::utils::clip_grad_norm_(training.task.model->parameters(),
                                       flags.clip_norm);
   }
-  // (3) Waits for the combined gradients, then updates the weights.
+  // (3) step() waits for the combined gradients, then updates the weights.
   optimizer.step();
   return loss.item<double>();
 }
@@ -174,8 +174,8 @@ double ComputeLoss(const SyntheticFlags& flags, const Training& training) {
   return Forward(flags, training.task).item<double>();
 }
 
-// Returns this rank's loss. Gradients are added to those that there are, so
-// that nothing but the two passes is timed.
+// Returns this rank's loss. Adds to existing gradients, so that only the two
+// passes are timed.
 double ComputeGradients(const SyntheticFlags& flags, const Training& training) {
   const torch::Tensor loss = Forward(flags, training.task);
   Backward(loss);
@@ -189,18 +189,18 @@ double ComputeOnce(const SyntheticFlags& flags, Training& training) {
                               : ComputeLoss(flags, training);
 }
 
-// Returns this rank's last loss of one batch.
+// Runs one batch and returns this rank's last loss.
 double ComputeBatch(const SyntheticFlags& flags, Training& training) {
   double loss = 0;
   for (int64_t i = 0; i < training.task.updates; ++i) {
     loss = ComputeOnce(flags, training);
   }
-  // A batch ends on all ranks together, as in training.
+  // A batch ends at the same time on all ranks, as in training.
   if (!training.optimizer) barrier();
   return loss;
 }
 
-// Without --repeat, every batch is an observation.
+// Without --repeat, every batch is one observation.
 ObservationPlan PlanOf(const SyntheticFlags& flags) {
   const int64_t batch_size = flags.batch_size.OfAllRanks(size());
   if (flags.repeat > 0) {
@@ -231,7 +231,7 @@ void PrintSettings(const SyntheticFlags& flags) {
 }
 
 void WarmUp(const SyntheticFlags& flags, Training& training) {
-  if (flags.repeat > 0) return;  // its first observations are left out
+  if (flags.repeat > 0) return;  // the first observations are skipped instead
   Print("Running warm up");
   support::ProgressLine line({.item = "warm-up batch",
                               .items = "batches",
@@ -244,14 +244,14 @@ void WarmUp(const SyntheticFlags& flags, Training& training) {
   Print("Done warm up");
 }
 
-// Whether the observation, counted from 1, has a line.
+// True if the observation, counted from 1, prints a line.
 bool HasLine(const SyntheticFlags& flags, int64_t observation) {
   if (flags.repeat > 0) return true;
   return observation == 1 || observation % flags.display_every == 0;
 }
 
-// What survives a restart of the job, in its launcher's store if it has one;
-// and, while it lives, a signal ends the measurement on all ranks.
+// The state that survives a restart of the job, if its launcher has a commit
+// store. During its lifetime a signal ends the measurement on all ranks.
 class Progress {
  public:
   Progress(const SyntheticFlags& flags, Training& training)
@@ -267,15 +267,15 @@ class Progress {
     if (keeps_ && state_.can_restore()) state_.restore();
   }
 
-  // What is left of it, and at least one observation that counts.
+  // The remaining plan, with at least one observation that counts.
   ObservationPlan Rest(ObservationPlan plan) const {
     plan.repeat =
         std::min(plan.repeat, std::max(plan.repeat - done_, plan.skip + 1));
     return plan;
   }
 
-  // After each observation. Whether it was the last, on all ranks, as a signal
-  // asks for the end.
+  // Call this after each observation. Returns true on all ranks if a signal
+  // asks to stop.
   bool EndsAfterObservation() {
     ++done_;
     if (keeps_) {
@@ -286,7 +286,7 @@ class Progress {
     return state_.should_stop();
   }
 
-  int64_t done() const { return done_; }  // in all starts
+  int64_t done() const { return done_; }  // in all starts of the job
   int stop_signal() const { return state_.stop_signal(); }
 
  private:
@@ -304,7 +304,7 @@ BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training,
           " observations are done");
   }
   Print(StepHeader());
-  // In a log the observations' own lines tell.
+  // In a log, the lines of the observations show the progress.
   support::ProgressStyle style = ProgressStyleOfRank();
   if (style == support::ProgressStyle::kLog) {
     style = support::ProgressStyle::kNone;
@@ -323,7 +323,7 @@ BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training,
     } while (!recorder.AddBatch(loss));
     ends = progress.EndsAfterObservation();
     line.Show(progress.done(), PlanOf(flags).repeat);
-    // Those left out have none.
+    // Skipped observations have no line.
     if (recorder.observation_seconds().empty() ||
         !HasLine(flags, progress.done())) {
       continue;
@@ -355,7 +355,8 @@ std::optional<int64_t> FirstNonFiniteBatch(const BenchmarkRecorder& recorder) {
   return first;
 }
 
-// Prints what is wrong on rank 0, and returns whether something is.
+// Compares the parameters; rank 0 prints a difference. Returns true if they
+// differ.
 bool ParametersDiffer(const torch::nn::Module& model) {
   const std::vector<int64_t> digests = GatherParameterDigests(model);
   const bool equal =
@@ -370,7 +371,7 @@ bool ParametersDiffer(const torch::nn::Module& model) {
   return !equal;
 }
 
-// Returns whether the losses are finite and, with --check, the parameters
+// Returns true if the losses are finite and, with --check, the parameters are
 // equal.
 bool RunBenchmark(const SyntheticFlags& flags) {
   CheckReport(flags);
@@ -392,14 +393,14 @@ bool RunBenchmark(const SyntheticFlags& flags) {
     throw SharedError("stopped after " + std::to_string(progress.done()) +
                           " observations by " +
                           sigdescr_np(progress.stop_signal()) +
-                          "; a report has those of this start",
+                          "; the report has the observations of this start",
                       StoppedEarlyBy(progress.stop_signal()));
   }
   return !failure && !differ;
 }
 
-// The arguments of each instance: those of this program and, as the last of a
-// flag counts, its own.
+// Builds the arguments of each instance: those of this program and then its
+// own, which win because the last value of a flag counts.
 int RunCopies(const SyntheticFlags& flags, int argc, char** argv) {
   std::vector<std::vector<std::string>> arguments;
   for (int64_t i = 0; i < flags.instances; ++i) {
@@ -435,7 +436,7 @@ int Main(int argc, char** argv) {
   bool passed = false;
   const int exit_code =
       RunProgram(kProgram, flags.compute,
-                 "no report is written; the same command begins anew",
+                 "no report is written; the same command starts from scratch",
                  [&] { passed = RunBenchmark(flags); });
   return exit_code == 0 && !passed ? 1 : exit_code;
 }

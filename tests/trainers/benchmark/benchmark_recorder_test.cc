@@ -14,14 +14,14 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// A recorder on a clock that the test moves.
+// A recorder with a clock that the test sets.
 class BenchmarkRecorderTest : public ::testing::Test {
  protected:
   BenchmarkRecorder Recorder(const ObservationPlan& plan) {
     return BenchmarkRecorder(plan, [this] { return now_seconds_; });
   }
 
-  // An observation of equal batches.
+  // Runs an observation of equal batches.
   void Observe(BenchmarkRecorder& recorder, double batch_seconds) {
     recorder.BeginObservation();
     do {
@@ -32,7 +32,7 @@ class BenchmarkRecorderTest : public ::testing::Test {
   double now_seconds_ = 1000;
 };
 
-TEST_F(BenchmarkRecorderTest, FirstObservationsAreLeftOut) {
+TEST_F(BenchmarkRecorderTest, FirstObservationsAreSkipped) {
   BenchmarkRecorder recorder =
       Recorder({.repeat = 4, .number = 2, .skip = 2, .batch_size = 8});
   for (const double seconds : {100.0, 50.0, 1.0, 2.0}) {
@@ -65,7 +65,7 @@ TEST_F(BenchmarkRecorderTest, ObservationEndsWithItsLastBatch) {
   EXPECT_TRUE(recorder.AddBatch(1));
 }
 
-TEST_F(BenchmarkRecorderTest, StatisticsAreZeroWhileNoObservationCounts) {
+TEST_F(BenchmarkRecorderTest, StatisticsAreZeroBeforeAnObservationCounts) {
   BenchmarkRecorder recorder = Recorder({.repeat = 2, .number = 1, .skip = 1});
   Observe(recorder, 1);
   EXPECT_EQ(recorder.train_seconds().samples, 0);
@@ -81,7 +81,7 @@ TEST_F(BenchmarkRecorderTest, LastHundredLossesAreKept) {
   EXPECT_EQ(recorder.batch_losses().back(), 101);
 }
 
-TEST_F(BenchmarkRecorderTest, FirstLossThatIsNotFiniteIsRemembered) {
+TEST_F(BenchmarkRecorderTest, FirstNonFiniteLossIsRecorded) {
   BenchmarkRecorder recorder = Recorder({.repeat = 2, .number = 2, .skip = 1});
   recorder.BeginObservation();
   recorder.AddBatch(0.5);
@@ -97,7 +97,7 @@ TEST_F(BenchmarkRecorderTest, FirstLossThatIsNotFiniteIsRemembered) {
   EXPECT_EQ(infinite.first_non_finite_batch(), 0);
 }
 
-TEST_F(BenchmarkRecorderTest, CallsOutOfOrderAreRefused) {
+TEST_F(BenchmarkRecorderTest, CallsInWrongOrderAreErrors) {
   BenchmarkRecorder recorder = Recorder({.repeat = 1, .number = 1, .skip = 0});
   EXPECT_THROW(recorder.AddBatch(1), std::logic_error);
   recorder.BeginObservation();
@@ -107,13 +107,13 @@ TEST_F(BenchmarkRecorderTest, CallsOutOfOrderAreRefused) {
   EXPECT_THROW(recorder.BeginObservation(), std::logic_error);
 }
 
-TEST_F(BenchmarkRecorderTest, PlanThatLeavesNoObservationsIsRefused) {
+TEST_F(BenchmarkRecorderTest, PlanWithoutObservationsIsAnError) {
   EXPECT_THAT([&] { Recorder({.repeat = 10}); },
               ThrowsMessage<support::InputError>(AllOf(
                   HasSubstr("--repeat is 10"), HasSubstr("more than 10"))));
 }
 
-TEST_F(BenchmarkRecorderTest, NumbersBelowTheirLeastAreRefused) {
+TEST_F(BenchmarkRecorderTest, NumbersBelowTheMinimumAreErrors) {
   EXPECT_THAT([&] { Recorder({.repeat = 0, .skip = -1}); },
               ThrowsMessage<support::InputError>(HasSubstr("--repeat is 0")));
   EXPECT_THAT([&] { Recorder({.number = 0}); },
@@ -125,7 +125,7 @@ TEST_F(BenchmarkRecorderTest, NumbersBelowTheirLeastAreRefused) {
               ThrowsMessage<support::InputError>(HasSubstr("-1 observations")));
 }
 
-TEST(SteadySecondsTest, DoesNotRunBackwards) {
+TEST(SteadySecondsTest, NeverDecreases) {
   const double before = support::WallSeconds();
   EXPECT_GE(support::WallSeconds(), before);
 }

@@ -42,7 +42,7 @@ BenchmarkReport Report() {
 
 class BenchmarkReportTest : public ::testing::Test {
  protected:
-  // Expects that this is refused with a message of these parts.
+  // Expects an error with a message that has these parts.
   void ExpectRefused(const std::filesystem::path& file,
                      const std::vector<std::string>& parts) const {
     try {
@@ -58,7 +58,7 @@ class BenchmarkReportTest : public ::testing::Test {
   const TemporaryDirectory directory_;
 };
 
-TEST_F(BenchmarkReportTest, HasTheFieldsOfTheSuite) {
+TEST_F(BenchmarkReportTest, HasTheFieldsOfMilasBenchmarks) {
   EXPECT_EQ(WriteBenchmarkReport(directory_ / "out", Report()),
             BenchmarkStatus::kPassed);
   const json list = json::parse(FileBytes(directory_ / "out/resnet50.json"));
@@ -100,7 +100,7 @@ TEST_F(BenchmarkReportTest, IsAppendedToTheListInTheFile) {
   EXPECT_EQ(list[1]["name"], "vgg");
 }
 
-TEST_F(BenchmarkReportTest, LossThatIsNotFiniteFailsEvenWithoutObservations) {
+TEST_F(BenchmarkReportTest, NonFiniteLossFailsEvenWithoutObservations) {
   BenchmarkRecorder recorder({.repeat = 2, .number = 2, .skip = 1});
   recorder.BeginObservation();
   recorder.AddBatch(0.5);
@@ -126,7 +126,7 @@ TEST_F(BenchmarkReportTest, RunWithoutObservationsFails) {
             "FAILED | resnet50 | no observation was made\n");
 }
 
-TEST_F(BenchmarkReportTest, TakesWhatWasRecorded) {
+TEST_F(BenchmarkReportTest, CopiesTheRecordedValues) {
   double now_seconds = 0;
   BenchmarkRecorder recorder(
       {.repeat = 2, .number = 1, .skip = 1, .batch_size = 3},
@@ -151,7 +151,7 @@ TEST_F(BenchmarkReportTest, ArgumentsDoNotHideFields) {
             "resnet50");
 }
 
-TEST(UniqueIdTest, TellsExperimentsApart) {
+TEST(UniqueIdTest, DiffersBetweenExperiments) {
   const std::string id = UniqueId(Report());
   EXPECT_THAT(id, MatchesRegex("[0-9a-f]{16}"));
   BenchmarkReport other = Report();
@@ -171,7 +171,7 @@ TEST(UniqueIdTest, TellsExperimentsApart) {
   EXPECT_NE(UniqueId(other), id);
 }
 
-TEST(UniqueIdTest, IgnoresWhatAMachineMayChoose) {
+TEST(UniqueIdTest, IgnoresArgumentsThatDependOnTheMachine) {
   const std::string id = UniqueId(Report());
   BenchmarkReport other = Report();
   other.host = {.host = "node8", .processor = "EPYC"};
@@ -184,7 +184,8 @@ TEST(UniqueIdTest, IgnoresWhatAMachineMayChoose) {
 }
 
 TEST(UniqueIdTest, IsTheSameInEveryBuild) {
-  // FNV-1a of "a", "b", "2" and "1", each with a zero after it, computed apart.
+  // FNV-1a of "a", "b", "2" and "1", each with a zero after it, computed
+  // separately.
   BenchmarkReport report;
   report.name = "a";
   report.arch = "b";
@@ -192,7 +193,7 @@ TEST(UniqueIdTest, IsTheSameInEveryBuild) {
   EXPECT_EQ(UniqueId(report), "2ac4b3f645a3471d");
 }
 
-TEST_F(BenchmarkReportTest, FileThatHoldsSomethingElseStaysAndIsRefused) {
+TEST_F(BenchmarkReportTest, OtherFileIsAnErrorAndStaysUnchanged) {
   const std::filesystem::path file = directory_ / "resnet50.json";
   WriteFileBytes(file, "[{},");
   ExpectRefused(directory_.path(), {file, "not JSON at offset 4",
@@ -203,7 +204,7 @@ TEST_F(BenchmarkReportTest, FileThatHoldsSomethingElseStaysAndIsRefused) {
                 {file, "JSON of type object", "expected a list"});
 }
 
-TEST_F(BenchmarkReportTest, FileThatCannotBeWrittenIsRefused) {
+TEST_F(BenchmarkReportTest, UnwritableFileIsAnError) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit full = before;

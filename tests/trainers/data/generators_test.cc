@@ -34,8 +34,8 @@ const std::string kPrograms = HVDLITE_TEST_BIN_DIR "/";
 
 class GeneratorsTest : public ::testing::Test {
  protected:
-  // Runs a program with --output; returns its exit status. messages() is what
-  // it printed.
+  // Runs a program with --output and returns its exit status. messages()
+  // returns its output.
   int Run(const std::string& command) const {
     const int status =
         system((kPrograms + command + " --output " + output_.string() + " >" +
@@ -45,7 +45,7 @@ class GeneratorsTest : public ::testing::Test {
   }
   std::string messages() const { return FileBytes(log_); }
 
-  // Runs a program into a new directory; returns the files that it made.
+  // Runs a program with a new directory and returns the files that it wrote.
   std::map<std::string, std::string> FilesOf(const std::string& command) const {
     std::filesystem::remove_all(output_);
     EXPECT_EQ(Run(command), 0) << messages();
@@ -63,7 +63,7 @@ class GeneratorsTest : public ::testing::Test {
   const std::filesystem::path log_ = directory_ / "log";
 };
 
-TEST_F(GeneratorsTest, PsspFilesAreReadWithTheLengthsAskedFor) {
+TEST_F(GeneratorsTest, PsspFilesHaveTheRequestedLengths) {
   EXPECT_THAT(FilesOf("generate_pssp --proteins 60 --test-proteins 3 "
                       "--min-length 5 --max-length 9"),
               ElementsAre(Key("cb513+profile_split1.npy.gz"),
@@ -77,7 +77,7 @@ TEST_F(GeneratorsTest, PsspFilesAreReadWithTheLengthsAskedFor) {
   EXPECT_THAT(ReadCb513(output_), SizeIs(3));
 }
 
-TEST_F(GeneratorsTest, FilteredPsspFilesAreThePairThatIsTrainedWith) {
+TEST_F(GeneratorsTest, FilteredPsspFilesAreTrainingAndTestSet) {
   EXPECT_THAT(
       FilesOf("generate_pssp --filtered --proteins 7 --test-proteins 3"),
       ElementsAre(Key("cb513+profile_split1.npy.gz"),
@@ -87,7 +87,7 @@ TEST_F(GeneratorsTest, FilteredPsspFilesAreThePairThatIsTrainedWith) {
   EXPECT_THAT(split.test, SizeIs(3));
 }
 
-TEST_F(GeneratorsTest, PsspFilesHaveTheFormatAskedFor) {
+TEST_F(GeneratorsTest, PsspFilesHaveTheRequestedFormat) {
   EXPECT_THAT(FilesOf("generate_pssp --proteins 2 --test-proteins 1 --plain "
                       "--format f8"),
               ElementsAre(Key("cb513+profile_split1.npy"),
@@ -97,7 +97,7 @@ TEST_F(GeneratorsTest, PsspFilesHaveTheFormatAskedFor) {
   EXPECT_THAT(reader.shape(), ElementsAre(2, 39900));
 }
 
-TEST_F(GeneratorsTest, MnistFilesAreRead) {
+TEST_F(GeneratorsTest, MnistFilesAreReadable) {
   EXPECT_THAT(FilesOf("generate_mnist --train-images 30 --test-images 20"),
               ElementsAre(Key("t10k-images-idx3-ubyte.gz"),
                           Key("t10k-labels-idx1-ubyte.gz"),
@@ -121,7 +121,7 @@ TEST_F(GeneratorsTest, FullMnistFilesHaveTheSizesOfTheRealOnes) {
   EXPECT_EQ(size("t10k-labels-idx1-ubyte"), 10008);
 }
 
-TEST_F(GeneratorsTest, PacsFilesAreReadWithTheirDomainsAndClasses) {
+TEST_F(GeneratorsTest, PacsFilesHaveDomainsAndClasses) {
   for (const std::string format : {"jpeg", "png"}) {
     std::filesystem::remove_all(output_);
     ASSERT_EQ(
@@ -144,7 +144,7 @@ TEST_F(GeneratorsTest, PacsFilesAreReadWithTheirDomainsAndClasses) {
   }
 }
 
-TEST_F(GeneratorsTest, AFullPacsHasAsManyImagesOfEachDomainAsPublished) {
+TEST_F(GeneratorsTest, FullPacsHasThePublishedNumberOfImagesPerDomain) {
   ASSERT_EQ(Run("generate_pacs --full --size 8"), 0) << messages();
   EXPECT_THAT(messages(),
               HasSubstr("wrote 9991 images of 7 classes in 4 domains"));
@@ -153,7 +153,7 @@ TEST_F(GeneratorsTest, AFullPacsHasAsManyImagesOfEachDomainAsPublished) {
   EXPECT_THAT(folder.validation, SizeIs(3929));
 }
 
-TEST_F(GeneratorsTest, FilesDependOnTheSeedAlone) {
+TEST_F(GeneratorsTest, FilesDependOnlyOnTheSeed) {
   for (const std::string command :
        {"generate_pssp --proteins 5 --test-proteins 5 --seed ",
         "generate_mnist --train-images 20 --test-images 20 --plain --seed ",
@@ -166,7 +166,7 @@ TEST_F(GeneratorsTest, FilesDependOnTheSeedAlone) {
   }
 }
 
-TEST_F(GeneratorsTest, TestSetsAreNoCopiesOfTrainingSets) {
+TEST_F(GeneratorsTest, TestSetsDifferFromTrainingSets) {
   FilesOf("generate_pssp --proteins 3 --test-proteins 3 --plain");
   EXPECT_NE(FileBytes(output_ / "cullpdb+profile_6133.npy"),
             FileBytes(output_ / "cb513+profile_split1.npy"));
@@ -175,7 +175,7 @@ TEST_F(GeneratorsTest, TestSetsAreNoCopiesOfTrainingSets) {
             FileBytes(output_ / "t10k-images-idx3-ubyte"));
 }
 
-TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
+TEST_F(GeneratorsTest, WrongFlagsAreErrors) {
   for (const std::string command :
        {"generate_pssp --proteins 0", "generate_pssp --max-length 701",
         "generate_pssp --min-length 0", "generate_pssp --format f2",
@@ -191,7 +191,7 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
 
-TEST_F(GeneratorsTest, FilesThatExistAreReplacedIfThatIsAskedForOnly) {
+TEST_F(GeneratorsTest, ExistingFilesAreReplacedOnlyWithOverwrite) {
   for (const std::string command :
        {"generate_pssp --proteins 3 --test-proteins 3 --seed ",
         "generate_mnist --train-images 3 --test-images 3 --seed ",
@@ -209,7 +209,7 @@ TEST_F(GeneratorsTest, FilesThatExistAreReplacedIfThatIsAskedForOnly) {
   }
 }
 
-TEST_F(GeneratorsTest, FilesThatWouldBeReadInsteadOfNewOnesAreRefused) {
+TEST_F(GeneratorsTest, OlderFilesThatHideNewOnesAreAnError) {
   for (const auto& [first, second] :
        {std::pair("generate_pssp --proteins 3 --test-proteins 3 --plain",
                   "generate_pssp --proteins 3 --test-proteins 3"),
@@ -221,11 +221,11 @@ TEST_F(GeneratorsTest, FilesThatWouldBeReadInsteadOfNewOnesAreRefused) {
     EXPECT_EQ(Run(std::string(second) + " --overwrite"),
               support::kInputErrorExitCode)
         << second;
-    EXPECT_THAT(messages(), HasSubstr("is of another data set")) << second;
+    EXPECT_THAT(messages(), HasSubstr("belongs to another data set")) << second;
   }
 }
 
-TEST_F(GeneratorsTest, FilesOfOtherImagesAreNotMixedWithNewOnes) {
+TEST_F(GeneratorsTest, OlderFilesBesideNewOnesAreAnError) {
   FilesOf("generate_cifar10 --train-images 6 --test-images 1 --files 3");
   const std::string fewer =
       "generate_cifar10 --train-images 4 --test-images 1 --files 2 "
@@ -236,7 +236,7 @@ TEST_F(GeneratorsTest, FilesOfOtherImagesAreNotMixedWithNewOnes) {
   EXPECT_EQ(Run(fewer), 0) << messages();
 }
 
-TEST_F(GeneratorsTest, OutputThatCannotBeMadeIsAnErrorThatNamesIt) {
+TEST_F(GeneratorsTest, OutputThatCannotBeCreatedIsAnErrorThatNamesIt) {
   WriteFileBytes(directory_ / "made", "a file");
   for (const std::string program : {"generate_pssp", "generate_mnist",
                                     "generate_cifar10", "generate_pacs"}) {

@@ -1,4 +1,4 @@
-// Whole arrays in NPY files.
+// Reads and writes whole arrays in NPY files.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,10 @@ struct NpyArray {
   std::vector<float> values;  // in C order
 };
 
-// Errors as those of NpyReader.
+// Throws the errors of NpyReader.
 inline NpyArray ReadNpy(const std::filesystem::path& file) {
-  // Grows with what the file really holds: its header may promise anything.
+  // Grows with the actual content of the file, since its header may state any
+  // size.
   constexpr int64_t kBlockElements = 1 << 18;
   NpyReader reader(file);
   NpyArray array{.shape = reader.shape(), .values = {}};
@@ -31,7 +32,7 @@ inline NpyArray ReadNpy(const std::filesystem::path& file) {
   return array;
 }
 
-// Errors as those of NpyWriter.
+// Throws the errors of NpyWriter.
 inline void WriteNpy(const std::filesystem::path& file, const NpyArray& array,
                      NpyElement element) {
   NpyWriter writer(file, {.element = element, .shape = array.shape});

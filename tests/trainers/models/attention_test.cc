@@ -38,7 +38,7 @@ TEST(AttentionTest, EqualsTheFormulaHeadByHead) {
     const torch::Tensor scores =
         query.narrow(2, head * 4, 4)
             .bmm(key.narrow(2, head * 4, 4).transpose(1, 2)) /
-        2.0;  // the root of d_k
+        2.0;  // the square root of d_k
     heads.push_back(scores.softmax(-1).bmm(value.narrow(2, head * 5, 5)));
   }
   const torch::Tensor expected =
@@ -59,7 +59,7 @@ TEST(AttentionTest, HiddenKeysHaveNoInfluence) {
       attention(queries, memory.narrow(1, 0, 3), NothingHidden()), 1e-5, 1e-6));
 }
 
-TEST(AttentionTest, QueryFromWhichAllIsHiddenGetsTheMean) {
+TEST(AttentionTest, QueryWithAllKeysHiddenGetsTheMean) {
   torch::manual_seed(1);
   MultiHeadAttention attention = SmallAttention();
   const torch::Tensor memory = torch::randn({1, 5, 6});
@@ -71,7 +71,7 @@ TEST(AttentionTest, QueryFromWhichAllIsHiddenGetsTheMean) {
       torch::allclose(found, Project(mean, attention, "output"), 1e-5, 1e-6));
 }
 
-TEST(AttentionTest, ProjectionsStartWithGlorotsVariance) {
+TEST(AttentionTest, InitialProjectionsHaveGlorotsVariance) {
   torch::manual_seed(1);
   MultiHeadAttention attention(MultiHeadAttentionOptions{
       .d_model = 256, .heads = 8, .d_k = 64, .d_v = 32});
@@ -99,7 +99,7 @@ TEST(AttentionTest, SubsequentMaskIsTrueAboveTheDiagonal) {
                                           {false, false, false}}}})));
 }
 
-TEST(PositionsTest, SinusoidsHaveTheValuesOfTheFormula) {
+TEST(PositionsTest, SinusoidsFollowTheFormula) {
   const torch::Tensor table = SinusoidTable(/*max_length=*/3, /*width=*/4);
   const torch::Tensor expected = torch::tensor({
       {0.0, 0.0, 0.0, 0.0},  // padding

@@ -21,7 +21,7 @@ double Tolerance(double share) {
   return 5 * std::sqrt(share * (1 - share) / kMany);
 }
 
-TEST(SampleDropoutTest, DropsItsShareAndKeepsTheExpectation) {
+TEST(SampleDropoutTest, DropsTheRequestedShareAndKeepsTheExpectation) {
   torch::manual_seed(1);
   for (const double share : {0.1, 0.5, 0.75}) {
     const torch::Tensor out = SampleDropout(share)(torch::ones({kMany}));
@@ -45,7 +45,7 @@ TEST(SampleDropoutTest, ValuesOfOneDrawAreIndependent) {
   }
 }
 
-TEST(SampleDropoutTest, EveryPlaceOfADrawIsDroppedAsOften) {
+TEST(SampleDropoutTest, EveryPositionOfADrawIsDroppedEquallyOften) {
   torch::manual_seed(3);
   const torch::Tensor dropped =
       SampleDropout(0.25)(torch::ones({kMany / 4, 4})).eq(0);
@@ -75,7 +75,7 @@ TEST(SampleDropoutTest, GradientsAreDroppedWhereValuesAre) {
   EXPECT_GT(ShareOfZeros(input.grad()), 0);
 }
 
-TEST(SampleDropoutTest, SeedDecides) {
+TEST(SampleDropoutTest, ResultDependsOnTheSeed) {
   SampleDropout dropout(0.5);
   const auto draw = [&](uint64_t seed) {
     torch::manual_seed(seed);
@@ -85,7 +85,7 @@ TEST(SampleDropoutTest, SeedDecides) {
   EXPECT_FALSE(draw(5).equal(draw(6)));
 }
 
-TEST(SampleDropoutTest, ChangesNothingInEvaluationOrWithoutAShare) {
+TEST(SampleDropoutTest, ChangesNothingInEvaluationOrWithProbabilityZero) {
   const torch::Tensor input = torch::ones({1000});
   SampleDropout dropout(0.5);
   dropout->eval();
@@ -97,14 +97,14 @@ TEST(SampleDropoutTest, ChangesNothingInEvaluationOrWithoutAShare) {
   EXPECT_FALSE(dropout(input).equal(input));
 }
 
-// What a model drops of `input`, whose rows are these samples.
+// The values that a model drops in `input`, whose rows are these samples.
 torch::Tensor Dropped(SampleDropout& dropout, const torch::Tensor& input,
                       const std::vector<int64_t>& samples, int64_t step = 3) {
   SetDropoutSamples(*dropout, {.seed = 1, .step = step, .samples = samples});
   return dropout(input).eq(0);
 }
 
-TEST(SampleDropoutTest, SampleLosesTheSameWhateverItsRankAndBatch) {
+TEST(SampleDropoutTest, SampleIsDroppedEquallyOnAnyRankAndInAnyBatch) {
   SampleDropout dropout(0.5);
   const torch::Tensor whole =
       Dropped(dropout, torch::ones({4, 3, 50}), {7, 2, 9, 4});
@@ -138,7 +138,7 @@ TEST(SampleDropoutTest, StepsLayersAndCallsDropDifferently) {
   EXPECT_TRUE(first->forward(input).equal(once));
 }
 
-TEST(SampleDropoutTest, PlacesOfASampleAreIndependent) {
+TEST(SampleDropoutTest, PositionsOfASampleAreIndependent) {
   SampleDropout dropout(0.5);
   const torch::Tensor kept = Dropped(dropout, torch::ones({10, 10, 100, 100}),
                                      {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
@@ -153,7 +153,7 @@ TEST(SampleDropoutTest, PlacesOfASampleAreIndependent) {
   }
 }
 
-TEST(SampleDropoutTest, ChannelsAreDroppedWhole) {
+TEST(SampleDropoutTest, WholeChannelsAreDropped) {
   SampleDropout dropout(0.5, SampleDropoutImpl::Unit::kChannel);
   const torch::Tensor dropped =
       Dropped(dropout, torch::ones({2, 100, 3, 5}), {5, 6})
@@ -163,13 +163,13 @@ TEST(SampleDropoutTest, ChannelsAreDroppedWhole) {
   EXPECT_NEAR(dropped.mean().item<double>(), 0.5, 0.2);
 }
 
-TEST(SampleDropoutTest, OtherNumberOfSamplesIsRefused) {
+TEST(SampleDropoutTest, OtherNumberOfSamplesIsAnError) {
   SampleDropout dropout(0.5);
   EXPECT_THROW(Dropped(dropout, torch::ones({3, 2}), {0, 1}),
                std::invalid_argument);
 }
 
-TEST(SampleDropoutTest, RefusesOtherShares) {
+TEST(SampleDropoutTest, InvalidProbabilityIsAnError) {
   EXPECT_THROW(SampleDropout(-0.1), std::invalid_argument);
   EXPECT_THROW(SampleDropout(1.0), std::invalid_argument);
   EXPECT_THROW(SampleDropout(std::nan("")), std::invalid_argument);

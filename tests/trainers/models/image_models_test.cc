@@ -1,4 +1,4 @@
-// Tests of the models that classify images or make them.
+// Tests of the models that classify or generate images.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,13 +19,13 @@ TEST(DigitNetTest, HasThePublishedNumberOfParameters) {
   EXPECT_EQ(count, 21'840);
 }
 
-TEST(DigitNetTest, MakesLogProbabilitiesOfTenDigits) {
+TEST(DigitNetTest, ReturnsLogProbabilitiesOfTenDigits) {
   DigitNet model;
   const torch::Tensor output = model(torch::randn({3, 1, 28, 28}));
   EXPECT_TRUE(torch::allclose(output.exp().sum(1), torch::ones({3})));
 }
 
-TEST(DigitNetTest, DropsInTrainingOnly) {
+TEST(DigitNetTest, DropoutIsOnlyInTraining) {
   DigitNet model;
   const torch::Tensor images = torch::randn({3, 1, 28, 28});
   EXPECT_FALSE(model(images).equal(model(images)));
@@ -33,7 +33,7 @@ TEST(DigitNetTest, DropsInTrainingOnly) {
   EXPECT_TRUE(model(images).equal(model(images)));
 }
 
-TEST(AlexNetAndVgg16Test, TakeImagesOfOtherSizes) {
+TEST(AlexNetAndVgg16Test, AcceptOtherImageSizes) {
   const std::vector<int64_t> logits = {1, 7};
   AlexNet alexnet(AlexNetOptions{.classes = 7, .hidden = 16});
   EXPECT_EQ(alexnet(torch::randn({1, 3, 224, 224})).sizes(), logits);
@@ -41,13 +41,13 @@ TEST(AlexNetAndVgg16Test, TakeImagesOfOtherSizes) {
   EXPECT_EQ(vgg16(torch::randn({1, 3, 64, 64})).sizes(), logits);
 }
 
-TEST(DcganTest, GeneratorMakesPixelsBetweenMinusOneAndOne) {
+TEST(DcganTest, GeneratorReturnsPixelsBetweenMinusOneAndOne) {
   DcganGenerator generator(DcganOptions{.latent = 6, .width = 2});
   EXPECT_LE(generator(100 * torch::randn({3, 6})).abs().max().item<float>(),
             1.0F);
 }
 
-TEST(DcganTest, WeightsStartWithThePublishedDeviation) {
+TEST(DcganTest, InitialWeightsHaveThePublishedDeviation) {
   torch::manual_seed(1);
   const DcganGenerator generator;
   const auto parameters = generator->named_parameters();
@@ -56,7 +56,7 @@ TEST(DcganTest, WeightsStartWithThePublishedDeviation) {
   EXPECT_NEAR(parameters["layers.1.weight"].mean().item<double>(), 1.0, 5e-3);
 }
 
-TEST(VaeTest, DrawsTheCodeInTrainingOnly) {
+TEST(VaeTest, CodeIsRandomOnlyInTraining) {
   Vae model;
   const torch::Tensor images = torch::rand({3, 784});
   EXPECT_FALSE(model(images).logits.equal(model(images).logits));
@@ -65,8 +65,8 @@ TEST(VaeTest, DrawsTheCodeInTrainingOnly) {
 }
 
 TEST(VaeTest, LossIsCrossEntropyPlusDivergence) {
-  // Every pixel costs ln 2; every code of mean 1 and variance 1 diverges by
-  // 1/2.
+  // Every pixel costs ln 2; every code with mean 1 and variance 1 has a
+  // divergence of 1/2.
   const VaeOutput unsure{torch::zeros({2, 4}), torch::ones({2, 3}),
                          torch::zeros({2, 3})};
   EXPECT_NEAR(VaeLoss(unsure, torch::ones({2, 2, 2})).item<double>(),
@@ -84,12 +84,12 @@ TEST(SuperResolutionTest, EnlargesByItsFactor) {
             (std::vector<int64_t>{2, 1, 15, 21}));
 }
 
-TEST(StyleTransferTest, MakesImagesOfTheSameSize) {
+TEST(StyleTransferTest, ReturnsImagesOfTheSameSize) {
   EXPECT_EQ(StyleTransfer()(torch::rand({1, 3, 16, 24})).sizes(),
             (std::vector<int64_t>{1, 3, 16, 24}));
 }
 
-TEST(VggFeaturesTest, HalvesTheSidesFromMapToMapAndDoesNotLearn) {
+TEST(VggFeaturesTest, EachMapHasHalfTheSideAndWeightsAreConstant) {
   VggFeatures model;
   torch::Tensor images = torch::rand({1, 3, 16, 24});
   images.set_requires_grad(true);
@@ -106,14 +106,14 @@ TEST(VggFeaturesTest, HalvesTheSidesFromMapToMapAndDoesNotLearn) {
   }
 }
 
-TEST(PerceptualLossTest, AddsContentAndStyleByTheirWeights) {
+TEST(PerceptualLossTest, IsWeightedSumOfContentAndStyle) {
   const std::vector<torch::Tensor> map = {torch::ones({1, 2, 2, 2}),
                                           2 * torch::ones({1, 1, 1, 2})};
   const std::vector<torch::Tensor> matrices = GramMatrices(map);
   EXPECT_TRUE(matrices[0].allclose(torch::full({1, 2, 2}, 4.0 / 8)));
   EXPECT_TRUE(matrices[1].allclose(torch::full({1, 1, 1}, 8.0 / 2)));
   EXPECT_EQ(PerceptualLoss(map, map, matrices).item<double>(), 0);
-  // Content differs by 3 in the second map; style by 1/2 in the first.
+  // The content differs by 3 in the second map, the style by 1/2 in the first.
   const std::vector<torch::Tensor> content = {map[0], map[1] + 3};
   const std::vector<torch::Tensor> style = {matrices[0] + 0.5, matrices[1]};
   EXPECT_NEAR(PerceptualLoss(map, content, style).item<double>(),

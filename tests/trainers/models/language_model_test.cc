@@ -39,14 +39,14 @@ torch::Tensor Tokens() {
   return torch::tensor({{1, 2, 3, 4, 5, 6, 7, 8}, {8, 3, 8, 3, 9, 10, 0, 0}});
 }
 
-// Of predicting each token from those before it.
+// The loss of predicting each token from those before it.
 torch::Tensor Loss(LanguageModel& model) {
   const torch::Tensor logits = model(Tokens().narrow(1, 0, 7));
   return F::cross_entropy(logits.flatten(0, 1),
                           Tokens().narrow(1, 1, 7).flatten());
 }
 
-TEST(LanguageModelTest, LogitsDependOnEarlierTokensOnly) {
+TEST(LanguageModelTest, LogitsDependOnlyOnEarlierTokens) {
   LanguageModel model = EvaluatingModel();
   const torch::Tensor before = model(Tokens())[0];
   torch::Tensor changed = Tokens();
@@ -58,7 +58,7 @@ TEST(LanguageModelTest, LogitsDependOnEarlierTokensOnly) {
   }
 }
 
-TEST(LanguageModelTest, EqualTokensDifferByTheirPositions) {
+TEST(LanguageModelTest, LogitsOfEqualTokensDependOnPosition) {
   LanguageModel model = EvaluatingModel();
   const torch::Tensor logits = model(torch::full({1, 4}, 5, torch::kLong))[0];
   EXPECT_FALSE(torch::allclose(logits[0], logits[3]));
@@ -81,7 +81,7 @@ TEST(LanguageModelTest, HeadsThatDoNotDivideTheWidthAreAnError) {
           AllOf(HasSubstr("3 heads"), HasSubstr("16"))));
 }
 
-TEST(LanguageModelTest, WeightsThatEndBranchesStartSmaller) {
+TEST(LanguageModelTest, InitialWeightsAtEndsOfBranchesAreSmaller) {
   torch::manual_seed(1);
   const LanguageModel model(LanguageModelOptions{.layers = 2});
   const auto parameters = model->named_parameters();
@@ -98,7 +98,7 @@ TEST(LanguageModelTest, WeightsThatEndBranchesStartSmaller) {
       parameters["layer0.feed_forward.0.bias"].eq(0).all().item<bool>());
 }
 
-TEST(LanguageModelTest, UntrainedModelKnowsNothing) {
+TEST(LanguageModelTest, UntrainedModelPredictsUniformly) {
   LanguageModel model = EvaluatingModel();
   EXPECT_NEAR(Loss(model).item<double>(), std::log(11.0), 0.05);
 }
@@ -110,7 +110,7 @@ TEST(LanguageModelTest, EvaluationIsDeterministicAndTrainingIsNot) {
   EXPECT_FALSE(model(Tokens()).equal(model(Tokens())));
 }
 
-TEST(LanguageModelTest, LearnsABatchByHeart) {
+TEST(LanguageModelTest, OverfitsOneBatch) {
   torch::manual_seed(1);
   LanguageModel model(SmallOptions(/*dropout=*/0.0));
   torch::optim::Adam optimizer(model->parameters(), 0.01);

@@ -1,6 +1,6 @@
-// The gradients of N ranks against those of one process that computes every
-// rank's share of the batch itself, for all models of the trainers: so they
-// agree whatever a model makes of a batch (batch normalisation, dropout).
+// Compares the gradients of N ranks with those of one process that computes
+// every rank's share of the batch, for all models of the trainers. So batch
+// normalisation and dropout cannot cause differences.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -15,14 +15,14 @@
 namespace hvdlite::trainers {
 namespace {
 
-// The model with the same weights everywhere, and the share of a rank.
+// Creates the model with the same weights everywhere, and the share of a rank.
 SyntheticTask MakeShare(SyntheticTaskOptions options, int of_rank) {
   torch::manual_seed(7);
   options.seed = static_cast<uint64_t>(of_rank);
   return MakeSyntheticTask(options);
 }
 
-// What a rank draws for dropout depends on the rank alone.
+// The random numbers of dropout depend only on the rank of the share.
 void Backward(const SyntheticTask& task, int of_rank) {
   torch::manual_seed(100 + static_cast<uint64_t>(of_rank));
   task.loss().backward();
@@ -49,7 +49,7 @@ std::vector<torch::Tensor> MeanGradients(const SyntheticTaskOptions& options) {
 class ModelGradientsTest
     : public ::testing::TestWithParam<SyntheticTaskOptions> {};
 
-TEST_P(ModelGradientsTest, AreThoseOfOneProcess) {
+TEST_P(ModelGradientsTest, EqualThoseOfOneProcess) {
   const std::vector<torch::Tensor> expected = MeanGradients(GetParam());
   const SyntheticTask task = MakeShare(GetParam(), rank());
   torch::nn::Module& model = *task.model;
@@ -73,7 +73,7 @@ TEST_P(ModelGradientsTest, AreThoseOfOneProcess) {
   EXPECT_GT(compared, 0U);
 }
 
-// Not of those that are slow, nor of those whose loss is of new data each time.
+// Skips slow models, and models whose loss uses new data each time.
 std::vector<SyntheticTaskOptions> Tasks() {
   std::vector<SyntheticTaskOptions> tasks;
   for (const SmallTask& task : SmallTasks()) {

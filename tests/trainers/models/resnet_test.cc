@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, ResNetSizeTest,
                            return std::string(info.param.architecture);
                          });
 
-TEST(ResNetTest, HasTheGradientsThatToolsAssumeOfIt) {
+TEST(ResNetTest, GradientsHaveTheSizesThatToolsAssume) {
   for (const int64_t classes : {10, 1000}) {
     const ResNet model(
         ResNetOptions{.architecture = "resnet50", .classes = classes});
@@ -56,7 +56,7 @@ TEST(ResNetTest, HasTheGradientsThatToolsAssumeOfIt) {
     for (const torch::Tensor& parameter : model->parameters()) {
       parameters.push_back(parameter.numel());
     }
-    // Backward goes through the layers from the last to the first.
+    // Backward visits the layers from the last to the first.
     std::reverse(parameters.begin(), parameters.end());
     EXPECT_EQ(parameters, support::Resnet50GradientElements(classes))
         << classes << " classes";
@@ -69,14 +69,14 @@ TEST(ResNetTest, TinyNetworkHasFewParameters) {
   EXPECT_EQ(CountParameters(*model), 78'042);
 }
 
-TEST(ResNetTest, UnknownArchitectureIsAnErrorThatListsTheKnownOnes) {
+TEST(ResNetTest, UnknownArchitectureIsAnErrorWithAllNames) {
   EXPECT_THAT([] { FindResNetArchitecture("resnet51"); },
               ::testing::ThrowsMessage<std::invalid_argument>(::testing::AllOf(
                   ::testing::HasSubstr("resnet51"),
                   ::testing::HasSubstr("resnet50, resnet50_v1, resnet101"))));
 }
 
-TEST(ResNetTest, MakesOneLogitPerClassForLargeAndSmallImages) {
+TEST(ResNetTest, ReturnsOneLogitPerClassForLargeAndSmallImages) {
   ResNet large(ResNetOptions{.architecture = "resnet50", .classes = 7});
   EXPECT_EQ(large(torch::randn({2, 3, 64, 64})).sizes(),
             (std::vector<int64_t>{2, 7}));
@@ -95,7 +95,7 @@ TEST(ResNetTest, SmallImageStemKeepsTheResolution) {
   EXPECT_FALSE(model->named_children().contains("maxpool"));
 }
 
-TEST(ResNetTest, StridesAreInThe3x3ConvolutionsButForV1) {
+TEST(ResNetTest, StridesAreInThe3x3ConvolutionsExceptForV1) {
   for (const bool v1 : {false, true}) {
     ResNet model(
         ResNetOptions{.architecture = v1 ? "resnet50_v1" : "resnet50"});
@@ -112,7 +112,7 @@ TEST(ResNetTest, StridesAreInThe3x3ConvolutionsButForV1) {
   }
 }
 
-TEST(ResNetTest, ConvolutionsStartWithHesVariance) {
+TEST(ResNetTest, InitialConvolutionsHaveHesVariance) {
   torch::manual_seed(1);
   ResNet model(ResNetOptions{.architecture = "resnet18"});
   const torch::Tensor weight =
@@ -127,8 +127,8 @@ TEST(ResNetTest, ZeroInitialisedResidualBlocksAreTheIdentity) {
                                .classes = 10,
                                .small_image_stem = true,
                                .zero_init_residual = true});
-    // Block 1 of a stage has no projection, so only its branch could change
-    // what comes in; relu(x) = x for what a block puts out.
+    // Block 1 of a stage has no projection, so only its branch could change the
+    // input; relu(x) = x for the output of a block.
     const auto stage = model->named_children()["layer1"];
     auto* sequential = stage->as<torch::nn::Sequential>();
     const torch::Tensor input = torch::rand(
@@ -172,15 +172,15 @@ TEST(ResNetTest, BlockedLayoutHasTheSameLossGradientsAndStatistics) {
   EXPECT_TRUE(plain(images).allclose(blocked(images.to_mkldnn()), 1e-4, 1e-5));
 }
 
-TEST(ResNetTrunkTest, EndsAfterTheStagesThatStridesAreGivenFor) {
+TEST(ResNetTrunkTest, HasOneStagePerStride) {
   torch::nn::Sequential trunk = MakeResNetTrunk("resnet18", {1, 2, 1});
   EXPECT_EQ(trunk->forward(torch::randn({1, 3, 64, 32})).sizes(),
             (std::vector<int64_t>{1, 256, 8, 4}));
-  // ResNet-18 less its last stage and its linear layer.
+  // ResNet-18 without its last stage and its linear layer.
   EXPECT_EQ(CountParameters(*trunk), 11'689'512 - 8'393'728 - 513'000);
 }
 
-TEST(MemoryFormatTest, ChannelsLastGivesTheSameResultFromTheSameTensors) {
+TEST(MemoryFormatTest, ChannelsLastGivesTheSameResultWithTheSameTensors) {
   ResNet model(ResNetOptions{
       .architecture = "resnet8", .classes = 10, .small_image_stem = true});
   model->eval();

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(MlpTest, MakesLogitsOfBothSigns) {
+TEST(MlpTest, ReturnsLogitsOfBothSigns) {
   torch::manual_seed(1);
   Mlp model(MlpOptions{.widths = {12, 5, 40}});
   const torch::Tensor logits = model(torch::randn({2, 3, 4}));
@@ -49,7 +49,7 @@ TEST(LstmClassifierTest, LogitsDependOnEveryStep) {
   }
 }
 
-TEST(WordLanguageModelTest, LogitsDependOnEarlierWordsOnly) {
+TEST(WordLanguageModelTest, LogitsDependOnlyOnEarlierWords) {
   torch::manual_seed(1);
   WordLanguageModel model(
       WordLanguageModelOptions{.vocabulary = 9, .units = 6});
@@ -61,7 +61,7 @@ TEST(WordLanguageModelTest, LogitsDependOnEarlierWordsOnly) {
   EXPECT_FALSE(after.select(1, 3).equal(before.select(1, 3)));
 }
 
-TEST(WavePredictorTest, PredictsFromEarlierValuesOnly) {
+TEST(WavePredictorTest, PredictionsDependOnlyOnEarlierValues) {
   torch::manual_seed(1);
   WavePredictor model(WavePredictorOptions{.hidden = 5});
   const torch::Tensor waves = torch::randn({2, 6});

@@ -59,13 +59,13 @@ torch::Tensor Loss(Transformer& model) {
       F::CrossEntropyFuncOptions().ignore_index(kPaddingToken));
 }
 
-TEST(TransformerTest, TakesTheLongestSequence) {
+TEST(TransformerTest, AcceptsTheLongestSequence) {
   Transformer model = EvaluatingTransformer();
   const torch::Tensor tokens = torch::full({1, 12}, 4, torch::kLong);
   EXPECT_EQ(Logits(model, tokens, tokens).size(1), 12);
 }
 
-TEST(TransformerTest, PositionBeyondTheLongestIsAnError) {
+TEST(TransformerTest, PositionBeyondTheMaximumIsAnError) {
   Transformer model = EvaluatingTransformer();
   const torch::Tensor tokens = torch::full({1, 13}, 4, torch::kLong);
   EXPECT_THROW(Logits(model, tokens, tokens), c10::Error);
@@ -93,7 +93,7 @@ TEST(TransformerTest, LogitsAreZeroAtPadding) {
   EXPECT_TRUE(logits[1].narrow(0, 0, 4).ne(0).any(1).all().item<bool>());
 }
 
-TEST(TransformerTest, LogitsDependOnEarlierTargetTokensOnly) {
+TEST(TransformerTest, LogitsDependOnlyOnEarlierTargetTokens) {
   Transformer model = EvaluatingTransformer();
   const torch::Tensor before = Logits(model, Source(), Target())[0];
   torch::Tensor changed = Target().clone();
@@ -131,7 +131,7 @@ TEST(TransformerTest, EvaluationIsDeterministicAndTrainingIsNot) {
                    .equal(Logits(model, Source(), Target())));
 }
 
-TEST(TransformerTest, LearnsABatchByHeart) {
+TEST(TransformerTest, OverfitsOneBatch) {
   torch::manual_seed(1);
   Transformer model(SmallTransformer(/*dropout=*/0.0));
   torch::optim::Adam optimizer(model->parameters(), 0.01);

@@ -15,7 +15,7 @@ using ::testing::ThrowsMessage;
 
 const TranslatorOptions kSmall = {.vocabulary = 11, .units = 6, .layers = 3};
 
-TEST(TranslatorTest, LogitsDependOnTheWholeSourceAndOnEarlierTargetsOnly) {
+TEST(TranslatorTest, LogitsDependOnWholeSourceAndEarlierTargets) {
   torch::manual_seed(1);
   Translator model(kSmall);
   model->eval();
@@ -40,7 +40,7 @@ TEST(TranslatorTest, OneLayerIsAnError) {
       ThrowsMessage<std::invalid_argument>(HasSubstr("at least two layers")));
 }
 
-TEST(AdditiveAttentionTest, FindsAMeanOfTheMemory) {
+TEST(AdditiveAttentionTest, ReturnsAMeanOfTheMemory) {
   torch::manual_seed(1);
   AdditiveAttention attention(4);
   const torch::Tensor same = torch::ones({2, 3, 4});

@@ -11,8 +11,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-TEST(CartPoleTest, PushAcceleratesTheCartAndTheUprightPoleTheOtherWay) {
-  // The equations by hand: mass 1.1 kg, the pole's share of it 1/11.
+TEST(CartPoleTest, PushMovesCartAndPoleInOppositeDirections) {
+  // The equations by hand: the mass is 1.1 kg, the pole's share 1/11.
   const CartPole::State pushed = CartPole::Advance({0, 0, 0, 0}, 10);
   const double turn = -(10 / 1.1) / (0.5 * (4.0 / 3 - 0.1 / 1.1));
   EXPECT_FLOAT_EQ(pushed[0], 0);
@@ -21,14 +21,14 @@ TEST(CartPoleTest, PushAcceleratesTheCartAndTheUprightPoleTheOtherWay) {
   EXPECT_NEAR(pushed[3], 0.02 * turn, 1e-6);
 }
 
-TEST(CartPoleTest, PositionsFollowSpeedsAndALeaningPoleFalls) {
+TEST(CartPoleTest, PositionsFollowSpeedsAndLeaningPoleFalls) {
   const CartPole::State next = CartPole::Advance({1, 2, 0.1F, 3}, 0);
   EXPECT_FLOAT_EQ(next[0], 1.04F);
   EXPECT_FLOAT_EQ(next[2], 0.16F);
   EXPECT_GT(next[3], 3);
 }
 
-// Steps until a game ends.
+// Returns the number of steps until a game ends.
 int64_t Length(CartPole& game, int64_t (*action)(const CartPole::State&)) {
   for (int64_t steps = 1;; ++steps) {
     const Outcome outcome = game.Step(action(game.state()));
@@ -37,7 +37,7 @@ int64_t Length(CartPole& game, int64_t (*action)(const CartPole::State&)) {
   }
 }
 
-TEST(CartPoleTest, OneSidedPushesEndAGameSoonAndAGoodPolicyAfterTwoHundred) {
+TEST(CartPoleTest, GoodPolicyLastsTwoHundredStepsAndBadOneFails) {
   CartPole game(/*seed=*/5);
   for (int i = 0; i < 20; ++i) {
     EXPECT_LT(Length(game, [](const CartPole::State&) { return int64_t{1}; }),
@@ -51,12 +51,12 @@ TEST(CartPoleTest, OneSidedPushesEndAGameSoonAndAGoodPolicyAfterTwoHundred) {
   }
 }
 
-TEST(CartPoleTest, GamesFollowFromTheSeed) {
+TEST(CartPoleTest, GamesDependOnTheSeed) {
   EXPECT_EQ(CartPole(1).state(), CartPole(1).state());
   EXPECT_NE(CartPole(1).state(), CartPole(2).state());
 }
 
-// The column of the left upper white pixel, in rows from `first` to `last`.
+// The column of the upper left white pixel, in rows from `first` to `last`.
 int64_t LeftOf(const std::vector<uint8_t>& frame, int64_t first, int64_t last) {
   for (int64_t i = first * kFrameSide; i < last * kFrameSide; ++i) {
     if (frame[static_cast<size_t>(i)] != 0) return i % kFrameSide;
@@ -69,7 +69,7 @@ struct Score {
   int missed = 0;
 };
 
-// Of some games, by what is seen in the frames.
+// Plays some games, using only the frames.
 Score Play(bool follows_the_ball) {
   BallGame game(/*seed=*/3);
   std::vector<uint8_t> frame(kFrameSide * kFrameSide);
@@ -88,12 +88,12 @@ Score Play(bool follows_the_ball) {
   return score;
 }
 
-TEST(BallGameTest, WhoFollowsTheBallCatchesItAndWhoStaysMissesMost) {
+TEST(BallGameTest, FollowingPaddleCatchesAndStandingPaddleMissesMost) {
   EXPECT_EQ(Play(/*follows_the_ball=*/true).missed, 0);
   EXPECT_GT(Play(/*follows_the_ball=*/false).missed, 30);
 }
 
-TEST(BallGameTest, FrameShowsTheBallAndThePaddleAndNothingElse) {
+TEST(BallGameTest, FrameShowsOnlyBallAndPaddle) {
   const BallGame game(/*seed=*/3);
   std::vector<uint8_t> frame(kFrameSide * kFrameSide, 7);
   game.Draw(frame);

@@ -12,7 +12,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(LinePrefixerTest, PrefixesWholeLinesHoweverTheyArrive) {
+TEST(LinePrefixerTest, PrefixesWholeLinesFromAnyPieces) {
   LinePrefixer prefixer("> ");
   EXPECT_EQ(prefixer.Add("a"), "");
   EXPECT_EQ(prefixer.Add("b\nc\n\nd"), "> ab\n> c\n> \n");
@@ -20,7 +20,7 @@ TEST(LinePrefixerTest, PrefixesWholeLinesHoweverTheyArrive) {
   EXPECT_EQ(prefixer.Finish(), "");
 }
 
-TEST(InstancesTest, RanksOfALauncherAreRefusedNamingTheVariable) {
+TEST(InstancesTest, RanksOfALauncherAreAnErrorThatNamesTheVariable) {
   EXPECT_THAT(
       [] {
         RequireOneProcess(base::FakeEnvironment({{"PMI_SIZE", "4"}}));

@@ -9,7 +9,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-TEST(ReinforceTest, PolesStayUpLongerTheMoreWasPlayed) {
+TEST(ReinforceTest, GamesGetLongerDuringTraining) {
   constexpr int64_t kSteps = 400;
   torch::manual_seed(1);
   CartPolePolicy policy;
@@ -34,7 +34,7 @@ TEST(ReinforceTest, PolesStayUpLongerTheMoreWasPlayed) {
   EXPECT_LT(2 * last, at_first);
 }
 
-TEST(PpoPlayerTest, PlaysOnceForAllUpdatesOfABatch) {
+TEST(PpoPlayerTest, PlaysOncePerBatch) {
   torch::manual_seed(1);
   FramePolicy policy;
   PpoPlayer player(policy, {.games = 1, .steps = 50});
@@ -68,7 +68,7 @@ TEST(PpoPlayerTest, LossOfTheSameGamesFalls) {
   EXPECT_LT(last_pass, first_pass);
 }
 
-TEST(PpoPlayerTest, EqualSeedsPlayTheSame) {
+TEST(PpoPlayerTest, EqualSeedsGiveEqualGames) {
   const auto loss = [](uint64_t seed) {
     torch::manual_seed(1);
     FramePolicy policy;

@@ -1,4 +1,4 @@
-// A small task of each synthetic model, for what is asked of all of them.
+// A small task of each synthetic model, for tests that cover all models.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,30 @@ namespace hvdlite::trainers {
 
 struct SmallTask {
   SyntheticTaskOptions options;
-  // Of the model of the published sizes; 0: see resnet_test, or none are.
+  // Parameters with the published sizes; 0: tested in resnet_test, or
+  // unpublished.
   int64_t parameters = 0;
-  // A few steps of Adam make less of its loss.
+  // True if a few steps of Adam reduce the loss.
   bool learns_fast = false;
-  // How the names of parameters begin that never have a gradient.
+  // The beginning of the names of parameters that never get a gradient.
   std::string without_gradient = "none";
 };
 
-// Parameters of a layer.
+// Numbers of parameters of a layer.
 constexpr int64_t Linear(int64_t inputs, int64_t outputs) {
   return inputs * outputs + outputs;
 }
 constexpr int64_t Convolution(int64_t inputs, int64_t outputs, int64_t kernel) {
   return Linear(inputs * kernel, outputs);
 }
-// LSTM: four gates; GRU: three.
+// LSTM has four gates, GRU three.
 constexpr int64_t Recurrent(int64_t gates, int64_t inputs, int64_t units) {
   return gates * units * (inputs + units + 2);
 }
 
-// But for the deeper ResNets.
+// Returns tasks of all models except the deeper ResNets.
 inline std::vector<SmallTask> SmallTasks() {
-  // The paper gives 17.5 million.
+  // The paper states 17.5 million.
   constexpr int64_t kConv3d =
       Convolution(3, 64, 27) + Convolution(64, 128, 27) +
       Convolution(128, 256, 27) + 2 * Convolution(256, 256, 27) +

@@ -29,7 +29,7 @@ TEST(SyntheticFlagsTest, DefaultsAreThoseOfTfCnnBenchmarks) {
   EXPECT_EQ(result.flags->task.data_format, "NCHW");
 }
 
-TEST(SyntheticFlagsTest, TheLastOfAFlagCounts) {
+TEST(SyntheticFlagsTest, LastValueOfAFlagCounts) {
   const support::CommandLine<SyntheticFlags> result =
       Parse("--instances 4 --report a.json --instances=1 --report=b");
   ASSERT_TRUE(result.flags) << result.end.text;
@@ -37,7 +37,7 @@ TEST(SyntheticFlagsTest, TheLastOfAFlagCounts) {
   EXPECT_EQ(result.flags->report, "b");
 }
 
-TEST(SyntheticFlagsTest, BatchesOfRanksAndPathsDoNotTellBenchmarksApart) {
+TEST(SyntheticFlagsTest, BatchSizeAndPathAreNotPartOfTheArguments) {
   const Arguments arguments = ArgumentsOf(*Parse("--report DIR").flags);
   EXPECT_TRUE(arguments.contains("model"));
   EXPECT_TRUE(arguments.contains("views"));
@@ -45,19 +45,19 @@ TEST(SyntheticFlagsTest, BatchesOfRanksAndPathsDoNotTellBenchmarksApart) {
   EXPECT_FALSE(arguments.contains("instances"));
 }
 
-TEST(SyntheticFlagsTest, InstancesOfAFolderAndOfAFileReportApart) {
+TEST(SyntheticFlagsTest, InstancesHaveSeparateReports) {
   EXPECT_EQ(ReportOfInstance("runs/1", 2), "runs/1/instance2");
   EXPECT_EQ(ReportOfInstance("runs/baselines.json", 2),
             "runs/baselines_2.json");
   EXPECT_EQ(ReportOfInstance("all.json", 0), "all_0.json");
 }
 
-TEST(SyntheticFlagsTest, BenchmarkHasTheModelsNameUnlessItHasOne) {
+TEST(SyntheticFlagsTest, BenchmarkHasTheModelsNameByDefault) {
   EXPECT_EQ(Parse("--model vae").flags->benchmark(), "vae");
   EXPECT_EQ(Parse("--model vae --name toy").flags->benchmark(), "toy");
 }
 
-TEST(SyntheticFlagsTest, PrecisionIsTheOptimisationLevelOfTheReport) {
+TEST(SyntheticFlagsTest, PrecisionIsReportedAsOptimisationLevel) {
   const auto level = [](const char* flags) {
     return std::get<std::string>(ArgumentsOf(*Parse(flags).flags)["opt_level"]);
   };

@@ -32,7 +32,7 @@ double LossOf(const SyntheticTaskOptions& options) {
   return task.loss().item<double>();
 }
 
-TEST(SyntheticModelsTest, BatchIsDrawnOnceFromTheSeed) {
+TEST(SyntheticModelsTest, BatchDependsOnlyOnTheSeed) {
   const SyntheticTaskOptions options = {.model = "mlp", .batch_size = 4};
   SyntheticTaskOptions other_seed = options;
   other_seed.seed = 1;
@@ -43,7 +43,7 @@ TEST(SyntheticModelsTest, BatchIsDrawnOnceFromTheSeed) {
   EXPECT_EQ(task.loss().item<double>(), task.loss().item<double>());
 }
 
-TEST(SyntheticModelsTest, DataFormatChangesTheLayoutAndNotTheLoss) {
+TEST(SyntheticModelsTest, DataFormatChangesOnlyTheLayout) {
   const SyntheticTaskOptions nchw = {
       .model = "resnet18", .batch_size = 2, .image_size = 32, .classes = 10};
   SyntheticTaskOptions nhwc = nchw;
@@ -57,7 +57,7 @@ TEST(SyntheticModelsTest, DataFormatChangesTheLayoutAndNotTheLoss) {
 
 class SmallTaskTest : public ::testing::TestWithParam<SmallTask> {};
 
-// Where no size is given.
+// The sizes are the defaults.
 TEST_P(SmallTaskTest, HasThePublishedNumberOfParameters) {
   if (GetParam().parameters == 0) return;
   int64_t count = 0;
@@ -89,7 +89,7 @@ TEST_P(SmallTaskTest, GivesEveryParameterAFiniteGradientAndLearns) {
   if (!GetParam().learns_fast) return;
   torch::optim::Adam adam(task.model->parameters(),
                           torch::optim::AdamOptions(0.003));
-  // One of SSD300's takes a second.
+  // A step of SSD300 takes a second.
   const size_t steps = GetParam().options.model == "ssd300" ? 4 : 12;
   while (losses.size() < steps) {
     adam.step();
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(All, SmallTaskTest, ::testing::ValuesIn(SmallTasks()),
                            return info.param.options.model;
                          });
 
-TEST(SmallTasksTest, AreOfAllModelsButTheDeeperResNetsAndWhatHasNone) {
+TEST(SmallTasksTest, CoverAllModelsExceptDeepResNetsAndImageLoading) {
   std::vector<std::string> names = {"resnet34", "resnet101", "resnet152",
                                     "image_loading"};
   for (const SmallTask& task : SmallTasks()) {
@@ -117,7 +117,7 @@ TEST(SmallTasksTest, AreOfAllModelsButTheDeeperResNetsAndWhatHasNone) {
               ::testing::UnorderedElementsAreArray(names));
 }
 
-TEST(SyntheticModelsTest, BatchOfGamesHasUpdatesOfItsOwn) {
+TEST(SyntheticModelsTest, BatchOfGamesHasSeveralUpdates) {
   EXPECT_EQ(MakeSyntheticTask({.model = "cart_pole", .batch_size = 50}).updates,
             1);
   EXPECT_EQ(MakeSyntheticTask(
@@ -126,8 +126,8 @@ TEST(SyntheticModelsTest, BatchOfGamesHasUpdatesOfItsOwn) {
             16);
 }
 
-// Those of which 16-bit benchmarks are made.
-TEST(SyntheticModelsTest, LossesInBfloat16AreOtherThanInFloat) {
+// These models are in 16-bit benchmarks.
+TEST(SyntheticModelsTest, LossesInBfloat16DifferFromFloat) {
   for (const std::string model :
        {"resnet18", "word_language_model_gru", "translator"}) {
     const std::vector<SmallTask> tasks = SmallTasks();
@@ -141,7 +141,7 @@ TEST(SyntheticModelsTest, LossesInBfloat16AreOtherThanInFloat) {
   }
 }
 
-TEST(SyntheticModelsTest, TooFewStepsOfGamesAreRefused) {
+TEST(SyntheticModelsTest, TooFewStepsOfGamesAreAnError) {
   EXPECT_THAT(
       [] {
         MakeSyntheticTask(
@@ -151,7 +151,7 @@ TEST(SyntheticModelsTest, TooFewStepsOfGamesAreRefused) {
           ::testing::HasSubstr("1 games of 3 steps")));
 }
 
-// The gradients of `loss` for the parameters of `model`.
+// Returns the gradients of `loss` for the parameters of `model`.
 std::vector<torch::Tensor> Gradients(const torch::Tensor& loss,
                                      const torch::nn::Module& model) {
   return torch::autograd::grad({loss}, model.parameters());
@@ -168,14 +168,14 @@ void ExpectGradients(const torch::nn::Module& model,
   }
 }
 
-TEST(SyntheticModelsTest, DcganGivesEachNetworkTheGradientOfItsOwnLoss) {
+TEST(SyntheticModelsTest, DcganNetworksGetGradientsOfTheirOwnLosses) {
   torch::manual_seed(1);
   const DcganOptions sizes = {.width = 2};
   DcganGenerator generator(sizes);
   DcganDiscriminator discriminator(sizes);
   const torch::Tensor noise = torch::randn({4, sizes.latent});
   const torch::Tensor images = torch::randn({4, 3, 64, 64});
-  // -log D(x), -log(1 - D(G(z))) and -log D(G(z)) of the paper.
+  // These are -log D(x), -log(1 - D(G(z))) and -log D(G(z)) of the paper.
   const torch::Tensor made = generator(noise);
   const auto of_discriminator =
       Gradients(torch::softplus(-discriminator(images)).mean() +
@@ -196,7 +196,7 @@ TEST(SyntheticModelsTest, ImageLoadingHasNoModel) {
   for (int i = 0; i < 40; ++i) EXPECT_EQ(task.loss().item<double>(), 0);
 }
 
-// 28 of them in the domains that are trained on.
+// Makes images, 28 of them in the training domains.
 void WritePictures(const TemporaryDirectory& directory) {
   for (const char* domain : {"a", "b", "c"}) {
     for (int label = 0; label < 7; ++label) {
@@ -225,7 +225,7 @@ TEST(SyntheticModelsTest, ImageLoadingReadsFilesAgainInEachEpoch) {
   WritePictures(directory);
   const SyntheticTask task = MakeSyntheticTask(LoadingFrom(directory));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(task.loss().item<double>(), 0);
-  // Those of the next epochs are not read yet.
+  // The images of later epochs are not read yet.
   std::filesystem::remove_all(directory / "a");
   EXPECT_THROW(
       {
@@ -234,18 +234,19 @@ TEST(SyntheticModelsTest, ImageLoadingReadsFilesAgainInEachEpoch) {
       std::runtime_error);
 }
 
-TEST(SyntheticModelsTest, BatchOfMoreImagesThanThereAreIsRefused) {
+TEST(SyntheticModelsTest, BatchLargerThanTheDataSetIsAnError) {
   const TemporaryDirectory directory;
   WritePictures(directory);
   SyntheticTaskOptions options = LoadingFrom(directory);
   options.batch_size = 29;
-  EXPECT_THAT([&] { MakeSyntheticTask(options); },
-              ::testing::ThrowsMessage<support::InputError>(
-                  ::testing::HasSubstr("has 28 images to train on; a batch has "
-                                       "29")));
+  EXPECT_THAT(
+      [&] { MakeSyntheticTask(options); },
+      ::testing::ThrowsMessage<support::InputError>(
+          ::testing::HasSubstr("has 28 training images, less than a batch of "
+                               "29")));
 }
 
-TEST(SyntheticModelsTest, SizeThatDoesNotSuitIsRefused) {
+TEST(SyntheticModelsTest, UnsuitableSizeIsAnError) {
   EXPECT_THROW(MakeSyntheticTask({.model = "vae", .image_size = 32}),
                support::InputError);
 }

@@ -46,7 +46,7 @@ void ReadFile(const fs::path& file, ImageSet& images) {
         name + " has " + std::to_string(size_bytes) +
         " bytes; expected a multiple of " +
         std::to_string(kCifar10RecordBytes) +
-        " (one label byte and 3072 pixel bytes a record): record " +
+        " (one label byte and 3072 pixel bytes per record): record " +
         std::to_string(size_bytes / kCifar10RecordBytes) + ", at offset " +
         std::to_string(size_bytes / kCifar10RecordBytes * kCifar10RecordBytes) +
         ", is incomplete");
@@ -94,7 +94,8 @@ ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
         "no " +
         std::string(split == Cifar10Split::kTrain ? "data_batch_*.bin"
                                                   : "test_batch.bin") +
-        " in '" + data_dir.string() + "' nor in its folder " + kCifar10Folder +
+        " in '" + data_dir.string() + "' or its subdirectory " +
+        kCifar10Folder +
         "; expected the binary version of CIFAR-10 (generate_cifar10 makes "
         "small files in its format)");
   }

@@ -28,18 +28,18 @@ inline constexpr int64_t kCifar10RecordBytes = 1 + kImageBytes;
 
 enum class Cifar10Split { kTrain, kTest };
 
-// Whether the path's name is that of one of the files, or of the folder
-// cifar-10-batches-bin that the archive puts them in.
+// True if the path's name is that of one of the files, or of the directory
+// cifar-10-batches-bin in which the archive stores them.
 bool IsPartOfCifar10(const std::filesystem::path& path);
 
 // Reads data_batch_*.bin (in order of their names) or test_batch.bin from
-// `data_dir`, or from its folder cifar-10-batches-bin. Throws InputError, with
-// file, record and what was expected, if a file is missing, is not a whole
-// number of records, or holds a label above 9, and as ThrowCannotRead does if
-// one cannot be read.
+// `data_dir`, or from its subdirectory cifar-10-batches-bin. Throws an
+// InputError with file, record and expected value if a file is missing, is not
+// a whole number of records, or holds a label above 9. Throws as
+// ThrowCannotRead does if a file cannot be read.
 ImageSet ReadCifar10(const std::filesystem::path& data_dir, Cifar10Split split);
 
-// Writes images [first, last) as one file. Throws InputError if that fails.
+// Writes images [first, last) as one file. Throws InputError on failure.
 void WriteCifar10File(const std::filesystem::path& file, const ImageSet& images,
                       int64_t first, int64_t last);
 

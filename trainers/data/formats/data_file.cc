@@ -26,7 +26,7 @@ constexpr size_t kLargestWriteBytes = 1 << 30;  // gzwrite's limit is INT_MAX
 
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
-// Whether it stays so until somebody changes the data.
+// True if the error is permanent until a user changes the data.
 bool IsOfTheFile(const std::error_code& code) {
   for (const std::errc wrong :
        {std::errc::no_such_file_or_directory, std::errc::not_a_directory,
@@ -53,7 +53,7 @@ std::vector<uint8_t> ReadWholeFile(const fs::path& file) {
   if (!descriptor.valid() || fstat(descriptor.get(), &status) != 0) {
     ThrowCannotRead(failure, LastError());
   }
-  // With room to see the end without another round.
+  // One byte more than the file, so that the same loop detects its end.
   std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size) + 1);
   size_t count = 0;
   while (true) {
@@ -101,8 +101,9 @@ void ByteReader::ExpectEnd() {
   std::byte next;
   if (Read({&next, 1}) != 0) {
     throw support::InputError(name_ +
-                              " goes on after its data: expected its end at " +
-                              "offset " + std::to_string(end_bytes));
+                              " has more data than expected: its end should "
+                              "be at offset " +
+                              std::to_string(end_bytes));
   }
 }
 
@@ -116,7 +117,8 @@ size_t ByteReader::Read(std::span<std::byte> bytes) {
     count += static_cast<size_t>(read);
     offset_bytes_ += read;
   }
-  // A gzip file that is cut short is a short read and Z_BUF_ERROR.
+  // For a truncated gzip file, gzread() returns few bytes and Z_BUF_ERROR is
+  // set.
   int error = Z_OK;
   const char* const reason = gzerror(file_.get(), &error);
   if (count < bytes.size() && error != Z_OK) {
@@ -134,7 +136,7 @@ void ByteWriter::Abandon::operator()(gzFile_s* file) const { gzclose_w(file); }
 ByteWriter::ByteWriter(const std::filesystem::path& file)
     : name_(absl::StrCat("'", file.string(), "'")) {
   errno = 0;
-  // T: "transparent", without compression.
+  // T means "transparent": no compression.
   file_.reset(gzopen(file.c_str(), file.extension() == ".gz" ? "wb" : "wbT"));
   if (file_ == nullptr) Fail(Z_ERRNO);
   gzbuffer(file_.get(), kBufferBytes);

@@ -1,4 +1,4 @@
-// Finding, reading and writing the files of a data set, gzipped or not.
+// Finds, reads and writes the files of a data set, gzipped or not.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,21 @@ struct gzFile_s;  // zlib's
 
 namespace hvdlite::trainers {
 
-// Throws `failure` ("cannot read 'a'") with what `code` means. An InputError if
-// it is the file that is wrong: it is missing, a directory or forbidden. Else
-// (an I/O error, a server that is away, no descriptor left) another try may
-// succeed: std::runtime_error.
+// Throws `failure` ("cannot read 'a'") followed by the meaning of `code`. It is
+// an InputError if the file itself is wrong: missing, a directory or forbidden.
+// Otherwise (an I/O error, an unreachable server, no free descriptor) a retry
+// may succeed, so it is a std::runtime_error.
 [[noreturn]] void ThrowCannotRead(const std::string& failure,
                                   const std::error_code& code);
 
-// All bytes of a file. Throws as ThrowCannotRead does.
+// Returns all bytes of a file. Throws as ThrowCannotRead does.
 std::vector<uint8_t> ReadWholeFile(const std::filesystem::path& file);
 
-// Reads a gzip file (RFC 1952) as what it holds, and any other file as it is;
-// the content decides, not the name. Offsets count uncompressed bytes. Every
-// function throws InputError, with file and offset, if its compressed data is
-// corrupt or cut short, and as ThrowCannotRead does if it cannot be read.
+// Reads a gzip file (RFC 1952) decompressed, and any other file unchanged; the
+// content decides, not the name. Offsets count uncompressed bytes. Every
+// function throws an InputError with file and offset if compressed data is
+// corrupt or truncated, and throws as ThrowCannotRead does if the file cannot
+// be read.
 class ByteReader {
  public:
   explicit ByteReader(const std::filesystem::path& file);
@@ -37,11 +38,11 @@ class ByteReader {
   // The file's name in quotes, for messages.
   const std::string& name() const { return name_; }
 
-  // How many bytes have been read.
+  // The number of bytes read so far.
   int64_t offset_bytes() const { return offset_bytes_; }
 
-  // Fills `bytes`. Throws InputError if the file ends before; `what` says what
-  // was being read ("the pixels of image 7").
+  // Fills `bytes`. Throws InputError if the file ends early; `what` names the
+  // part of the file for the message ("the pixels of image 7").
   void ReadExactly(std::span<std::byte> bytes, std::string_view what);
 
   // Throws InputError unless all bytes have been read.
@@ -60,18 +61,18 @@ class ByteReader {
   std::unique_ptr<gzFile_s, Close> file_;
 };
 
-// Writes a gzip file (RFC 1952) where the name ends in .gz, and the bytes as
-// they are otherwise. A gzip file has neither name nor time in its header: the
-// same bytes make the same file. Functions throw InputError, which names the
-// file, if it cannot be written; what is lost may be noticed by Close only.
+// Writes a gzip file (RFC 1952) if the name ends in .gz, else the bytes
+// unchanged. A gzip file has neither name nor time in its header, so the same
+// bytes give the same file. Functions throw an InputError that names the file
+// if it cannot be written; some errors appear only in Close().
 class ByteWriter {
  public:
   explicit ByteWriter(const std::filesystem::path& file);
 
   void Write(std::span<const std::byte> bytes);
 
-  // Completes the file; to be called once, last. Without it the file is cut
-  // short at an arbitrary point, as after an exception.
+  // Completes the file; call it once at the end. Without it the file is
+  // truncated at an arbitrary point, as after an exception.
   void Close();
 
  private:
@@ -85,13 +86,13 @@ class ByteWriter {
   std::unique_ptr<gzFile_s, Abandon> file_;
 };
 
-// `folder`/`name`, or else `folder`/`name`.gz, whichever exists; or nothing.
-// Throws as ThrowCannotRead does if that cannot be told.
+// Returns `folder`/`name` if it exists, else `folder`/`name`.gz if that exists,
+// else nothing. Throws as ThrowCannotRead does if the check fails.
 std::optional<std::filesystem::path> FindPlainOrGzipped(
     const std::filesystem::path& folder, const std::string& name);
 
-// Throws InputError that says why, unless `data_dir` is a directory, and as
-// ThrowCannotRead does if that cannot be told.
+// Throws an InputError with the reason unless `data_dir` is a directory. Throws
+// as ThrowCannotRead does if the check fails.
 void RequireDataDirectory(const std::filesystem::path& data_dir);
 
 }  // namespace hvdlite::trainers

@@ -18,7 +18,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-// libpng's simplified interface: errors are return values and a message.
+// Uses libpng's simplified interface, whose errors are return values and a
+// message.
 struct Png {
   Png() { image.version = PNG_IMAGE_VERSION; }
   ~Png() { png_image_free(&image); }
@@ -32,7 +33,7 @@ constexpr int kJpegQuality = 95;
 
 std::vector<uint8_t> ReadBytes(const fs::path& file) {
   std::error_code error;
-  // Nobody may write to a pipe, and devices have no end.
+  // A pipe may have no writer, and devices have no end.
   if (fs::is_other(fs::status(file, error))) {
     throw support::InputError("cannot read '" + file.string() +
                               "': not a regular file");
@@ -60,7 +61,8 @@ RgbImage DecodePng(std::span<const uint8_t> bytes, const std::string& file) {
                                        bytes.size()) == 0) {
     fail(png.image.message);
   }
-  // Else 16 bits without a gAMA or sRGB chunk are taken for linear light.
+  // Otherwise libpng assumes linear light for 16 bits without a gAMA or sRGB
+  // chunk.
   png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   RgbImage image{.width = png.image.width, .height = png.image.height};
   if (image.width * image.height > kMaxImagePixels) {
@@ -99,11 +101,10 @@ RgbImage ReadImageFile(const fs::path& file) {
   const std::vector<uint8_t> bytes = ReadBytes(file);
   if (IsJpeg(bytes)) return DecodeJpeg(bytes, file.string());
   if (IsPng(bytes)) return DecodePng(bytes, file.string());
-  throw support::InputError(
-      "'" + file.string() + "' is no image: its " +
-      std::to_string(bytes.size()) +
-      " bytes do not start, at offset 0, as those of a JPEG or "
-      "PNG do");
+  throw support::InputError("'" + file.string() + "' is not an image: its " +
+                            std::to_string(bytes.size()) +
+                            " bytes start neither as a JPEG nor as a "
+                            "PNG, at offset 0");
 }
 
 void WriteImageFile(const fs::path& file, const RgbImage& image,

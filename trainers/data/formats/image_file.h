@@ -1,5 +1,5 @@
-// Images as decoders give them, PNG (ISO/IEC 15948, by libpng), JPEG (ISO/IEC
-// 10918-1, by libjpeg), and files of one image each.
+// Decodes and encodes PNG (ISO/IEC 15948, with libpng) and JPEG (ISO/IEC
+// 10918-1, with libjpeg), and reads and writes files of one image each.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace hvdlite::trainers {
 
-// Rows from top to bottom, of pixels from left to right, of a byte each of red,
-// green and blue.
+// An image: rows from top to bottom, pixels from left to right, one byte each
+// of red, green and blue.
 struct RgbImage {
   int64_t width = 0;
   int64_t height = 0;
@@ -20,47 +20,48 @@ struct RgbImage {
   bool operator==(const RgbImage&) const = default;
 };
 
-// Larger images are refused before memory is asked for: a damaged or malicious
-// header may claim any size.
+// The limit for the size of an image, checked before memory is allocated, since
+// a damaged or malicious header may state any size.
 inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
 
-// Whether the bytes start with PNG's signature.
+// True if the bytes start with PNG's signature.
 bool IsPng(std::span<const uint8_t> bytes);
 
-// Decodes a PNG of any colour type to sRGB of eight bits; what is transparent
-// shows white, and samples are sRGB's unless a gAMA chunk says otherwise.
-// Throws InputError, naming `file` and what was found, if the data ends early,
-// is corrupt, or has more than kMaxImagePixels.
+// Decodes a PNG of any colour type to sRGB with eight bits. Transparent pixels
+// become white. Samples are sRGB unless a gAMA chunk specifies otherwise.
+// Throws an InputError that names `file` and the problem if the data ends
+// early, is corrupt, or has more than kMaxImagePixels.
 RgbImage DecodePng(std::span<const uint8_t> bytes, const std::string& file);
 
-// The bytes depend on the image and the versions of libpng and zlib alone.
-// Throws std::runtime_error if libpng fails.
+// Encodes a PNG. The bytes depend only on the image and the versions of libpng
+// and zlib. Throws std::runtime_error if libpng fails.
 std::vector<uint8_t> EncodePng(const RgbImage& image);
 
-// Whether the bytes start as those of a JPEG do.
+// True if the bytes start as those of a JPEG do.
 bool IsJpeg(std::span<const uint8_t> bytes);
 
-// Decodes a baseline or progressive JPEG: grey, in colour, or of four inks
-// (CMYK and YCCK), which are taken as Adobe stores them, inverted, with or
-// without its marker: as torchvision reads them. Colour profiles, and an
-// orientation in its Exif data, are not applied. Throws InputError, naming
-// `file`, what was found and the offset in bytes that decoding had reached, if
-// the data ends early, is corrupt, or has more than kMaxImagePixels.
+// Decodes a baseline or progressive JPEG: grey, colour, or four inks (CMYK and
+// YCCK). Inks are read as Adobe stores them, inverted, with or without its
+// marker, like in torchvision. Colour profiles and the orientation of Exif data
+// are ignored. Throws an InputError that names `file`, the problem and the
+// offset in bytes that decoding reached if the data ends early, is corrupt, or
+// has more than kMaxImagePixels.
 RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file);
 
-// Encodes with a quality of 1 to 100. The bytes depend on the arguments and the
-// version of libjpeg alone. Throws std::runtime_error if libjpeg fails.
+// Encodes a JPEG with a quality of 1 to 100. The bytes depend only on the
+// arguments and the version of libjpeg. Throws std::runtime_error if libjpeg
+// fails.
 std::vector<uint8_t> EncodeJpeg(const RgbImage& image, int quality);
 
 enum class ImageFormat { kJpeg, kPng };
 
-// Reads a JPEG or PNG; its content, not its name, says which. Throws
-// InputError, naming the file, if it is empty, neither, or cannot be decoded
-// (see DecodeJpeg and DecodePng), and as ThrowCannotRead does if it cannot be
-// read.
+// Reads a JPEG or PNG; the content decides, not the name. Throws an InputError
+// that names the file if it is empty, has another format, or cannot be decoded
+// (see DecodeJpeg and DecodePng). Throws as ThrowCannotRead does if it cannot
+// be read.
 RgbImage ReadImageFile(const std::filesystem::path& file);
 
-// Throws InputError if that fails.
+// Writes the file. Throws InputError on failure.
 void WriteImageFile(const std::filesystem::path& file, const RgbImage& image,
                     ImageFormat format);
 

@@ -1,6 +1,6 @@
 #include "trainers/data/formats/image_file.h"
 
-// jpeglib.h needs what stdio.h declares.
+// jpeglib.h needs declarations of stdio.h.
 // clang-format off
 #include <setjmp.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@
 namespace hvdlite::trainers {
 namespace {
 
-// libjpeg reports an error by a call that must not return. It jumps back to the
-// setjmp of the function that called libjpeg; between the two there are only
-// libjpeg's frames, so that no destructor is skipped.
+// The handler of libjpeg's errors, which must not return. It jumps to the
+// setjmp of the function that called libjpeg. All frames between them are
+// libjpeg's, so no destructor is skipped.
 struct JpegErrors {
-  jpeg_error_mgr manager;  // first, so that its address is this object's
+  jpeg_error_mgr manager;  // the first member, so that both addresses are equal
   jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = "";
 };
@@ -40,8 +40,8 @@ void OnMessage(j_common_ptr jpeg, int level) {
   if (level < 0 && LosesPixels(jpeg->err->msg_code)) Fail(jpeg);
 }
 
-// Prepares `errors` for the `err` of a libjpeg structure. Warnings that say
-// that pixels were made up are errors too; others are ignored.
+// Prepares `errors` for the `err` of a libjpeg structure. Warnings about
+// invented pixels count as errors; other warnings are ignored.
 jpeg_error_mgr* Install(JpegErrors& errors) {
   jpeg_std_error(&errors.manager);
   errors.manager.error_exit = Fail;
@@ -51,7 +51,8 @@ jpeg_error_mgr* Install(JpegErrors& errors) {
 
 constexpr int kInks = 4;  // cyan, magenta, yellow and black
 
-// Of a row. Samples are what light an ink leaves, not how much there is of it.
+// Converts a row. A sample is the light that an ink leaves, not the amount of
+// ink.
 void ConvertInks(const std::vector<JSAMPLE>& inks, uint8_t* pixels) {
   for (size_t i = 0; i + kInks <= inks.size(); i += kInks) {
     for (size_t ink = 0; ink < 3; ++ink) {
@@ -63,7 +64,7 @@ void ConvertInks(const std::vector<JSAMPLE>& inks, uint8_t* pixels) {
 
 class Decoder {
  public:
-  // Both return false after an error.
+  // Both return false on errors.
   bool ReadHeader(std::span<const uint8_t> bytes);
   bool ReadPixels(uint8_t* pixels);
 
@@ -78,7 +79,7 @@ class Decoder {
  private:
   JpegErrors errors_{};
   jpeg_decompress_struct jpeg_{};
-  std::vector<JSAMPLE> inks_;  // of a row; empty where there are none
+  std::vector<JSAMPLE> inks_;  // one row; empty without inks
 };
 
 bool Decoder::ReadHeader(std::span<const uint8_t> bytes) {
@@ -106,7 +107,7 @@ bool Decoder::ReadPixels(uint8_t* pixels) {
   return true;
 }
 
-// What libjpeg allocates for the encoded bytes.
+// Owns the encoded bytes, which libjpeg allocates.
 struct EncodedBytes {
   ~EncodedBytes() { free(data); }
 

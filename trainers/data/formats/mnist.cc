@@ -14,21 +14,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What an IDX array is an array of.
+// The type of the items in an IDX array.
 struct IdxItem {
   std::string name;             // for messages, such as "image"
   std::vector<uint32_t> shape;  // {28, 28}; empty for single bytes
 };
 
-// The number of bytes of an item.
+// The number of bytes per item.
 int64_t SizeBytes(const IdxItem& item) {
   int64_t size_bytes = 1;
   for (const uint32_t size : item.shape) size_bytes *= size;
   return size_bytes;
 }
 
-// Offset in the file of an array's first item: behind the magic number, the
-// number of items and their shape, four bytes each.
+// The offset of an array's first item in the file. Before it are the magic
+// number, the number of items and their shape, four bytes each.
 int64_t FirstItemOffsetBytes(const IdxItem& item) {
   return static_cast<int64_t>(4 * (2 + item.shape.size()));
 }
@@ -46,7 +46,7 @@ std::string Hexadecimal(uint32_t value) {
   return text.data();
 }
 
-// Big-endian, as are all numbers of the format.
+// All numbers of the format are big-endian.
 uint32_t ReadNumber(ByteReader& reader, std::string_view what) {
   std::array<std::byte, 4> bytes;
   reader.ReadExactly(bytes, what);
@@ -65,7 +65,7 @@ void WriteNumber(ByteWriter& writer, uint32_t number) {
   writer.Write(bytes);
 }
 
-// Returns the number of items.
+// Reads the header and returns the number of items.
 uint32_t ReadHeader(ByteReader& reader, const IdxItem& item) {
   const uint32_t magic = ReadNumber(reader, "the magic number");
   if (magic != MagicOf(item)) {
@@ -90,15 +90,16 @@ uint32_t ReadHeader(ByteReader& reader, const IdxItem& item) {
 }
 
 // Reads an array of unsigned bytes (type 0x08) with one dimension more than the
-// items have; returns the bytes of all items. Throws InputError, with file and
-// offset, if the file cannot be read, has another magic number or items of
-// another shape, or holds fewer or more items than it says.
+// items, and returns the bytes of all items. Throws an InputError with file and
+// offset if the file cannot be read, has another magic number or another shape
+// of items, or holds fewer or more items than its header states.
 std::vector<uint8_t> ReadIdx(const std::filesystem::path& file,
                              const IdxItem& item) {
   ByteReader reader(file);
   const uint32_t items = ReadHeader(reader, item);
   const auto size_bytes = static_cast<size_t>(SizeBytes(item));
-  // Grows with what the file really holds: its header may promise anything.
+  // Grows with the actual content of the file, since its header may state any
+  // number.
   std::vector<uint8_t> bytes;
   for (uint32_t i = 0; i < items; ++i) {
     bytes.resize(bytes.size() + size_bytes);
@@ -111,7 +112,7 @@ std::vector<uint8_t> ReadIdx(const std::filesystem::path& file,
 }
 
 // Writes whole items as such an array, gzipped if the file's name ends in .gz.
-// Throws InputError if that fails.
+// Throws InputError on failure.
 void WriteIdx(const std::filesystem::path& file, const IdxItem& item,
               std::span<const uint8_t> bytes) {
   ByteWriter writer(file);
@@ -135,7 +136,7 @@ const IdxItem& Label() {
   return item;
 }
 
-// train-images-idx3-ubyte, t10k-labels-idx1-ubyte and so on.
+// Names such as train-images-idx3-ubyte and t10k-labels-idx1-ubyte.
 std::string FileName(MnistSplit split, const IdxItem& item) {
   return std::string(split == MnistSplit::kTrain ? "train" : "t10k") + "-" +
          item.name + "s-idx" + std::to_string(item.shape.size() + 1) + "-ubyte";
@@ -147,7 +148,7 @@ fs::path FindMnistFile(const fs::path& data_dir, const std::string& name) {
   }
   throw support::InputError(
       "no " + name + " and no " + name + ".gz in '" + data_dir.string() +
-      "' nor in its folder " + kMnistFolder +
+      "' or its subdirectory " + kMnistFolder +
       "; expected the files of MNIST (generate_mnist makes small "
       "files in its format)");
 }

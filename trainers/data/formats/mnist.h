@@ -1,5 +1,5 @@
-// MNIST's files: one of images and one of labels for each of its two sets, in
-// IDX format. http://yann.lecun.com/exdb/mnist/
+// MNIST's files: each of the two sets has a file of images and a file of
+// labels, in IDX format. http://yann.lecun.com/exdb/mnist/
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@ struct DigitSet {
 
 enum class MnistSplit { kTrain, kTest };
 
-// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-..., or
-// where one is missing the same name with .gz, from `data_dir`, or from its
-// folder MNIST/raw. Throws InputError, with file, offset and what was expected,
-// if a file is missing, cannot be read, is not such an array of 28x28 images
-// or of labels up to 9, or if there are none or not as many of one as of the
-// other.
+// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-..., from
+// `data_dir` or from its subdirectory MNIST/raw. If a file is missing, reads
+// the same name with .gz. Throws an InputError with file, offset and expected
+// value if a file is missing, cannot be read, or is not an array of 28x28
+// images or of labels up to 9; also if there are no images, or another number
+// of labels.
 DigitSet ReadMnist(const std::filesystem::path& data_dir, MnistSplit split);
 
-// Writes the two files of a set to `folder`, with .gz at the end of their names
-// if they are to be gzipped. Throws InputError if that fails.
+// Writes the two files of a set to `folder`, with names that end in .gz if they
+// should be gzipped. Throws InputError on failure.
 void WriteMnist(const std::filesystem::path& folder, MnistSplit split,
                 const DigitSet& digits, bool gzipped);
 

@@ -23,12 +23,12 @@ static_assert(std::endian::native == std::endian::little,
 
 // The Python dictionary in the header.
 struct NpyHeaderText {
-  std::string descr;  // such as <f4
+  std::string descr;  // for example "<f4"
   bool fortran_order = false;
   std::vector<int64_t> shape;
 };
 
-// A recursive-descent parser; each function consumes what it is named after.
+// A recursive-descent parser. Each function parses what its name says.
 class Parser {
  public:
   Parser(std::string_view text, std::string_view file, int64_t offset_bytes)
@@ -96,7 +96,7 @@ class Parser {
     if (!TryToken(token)) Fail(at_, std::string("'") + token + "'");
   }
 
-  // No string of a valid header has an escape sequence.
+  // Strings of a valid header have no escape sequences.
   std::string String() {
     SkipSpace();
     const std::string_view rest = text_.substr(at_);
@@ -155,16 +155,16 @@ class Parser {
 };
 
 // Parses {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } with its
-// keys in any order and white space after it. Integers may end in L, as Python
-// 2 wrote them. Throws InputError with `file`, what was found, what was
-// expected, and the offset in the file, where the text starts at
+// keys in any order and trailing white space. Integers may end in L, as Python
+// 2 wrote them. On an error throws an InputError with `file`, the text found,
+// the expected text, and the offset in the file; the header's text starts at
 // `offset_bytes`.
 NpyHeaderText ParseNpyHeaderText(std::string_view text, std::string_view file,
                                  int64_t offset_bytes) {
   return Parser(text, file, offset_bytes).Header();
 }
 
-// The text that numpy writes, less the padding at its end.
+// The text that numpy writes, without the padding at its end.
 std::string FormatNpyHeaderText(const NpyHeaderText& header) {
   std::string shape;
   for (const int64_t size : header.shape) shape += std::to_string(size) + ", ";
@@ -180,7 +180,7 @@ std::string FormatNpyHeaderText(const NpyHeaderText& header) {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kAlignmentBytes = 64;
-// The longest of version 1.0; far more than the header of any array of floats.
+// The maximum of version 1.0, far more than any array of floats needs.
 constexpr size_t kLongestTextBytes = 65535;
 
 std::string ReadText(ByteReader& reader, size_t size_bytes,
@@ -200,7 +200,8 @@ void ReadMagic(ByteReader& reader) {
   }
 }
 
-// The length of the dictionary: two bytes in version 1.0, four in the others.
+// Reads the length of the dictionary: two bytes in version 1.0, else four
+// bytes.
 size_t ReadTextLength(ByteReader& reader) {
   const std::string version = ReadText(reader, 2, "the format version");
   const int major = static_cast<uint8_t>(version[0]);
@@ -217,15 +218,15 @@ size_t ReadTextLength(ByteReader& reader) {
     length_bytes = length_bytes << 8 | static_cast<uint8_t>(bytes[i]);
   }
   if (length_bytes > kLongestTextBytes) {
-    throw support::InputError(reader.name() + " has a header of " +
-                              std::to_string(length_bytes) +
-                              " bytes, says offset 8; expected at most " +
-                              std::to_string(kLongestTextBytes));
+    throw support::InputError(
+        reader.name() + " has a header of " + std::to_string(length_bytes) +
+        " bytes according to offset 8; expected at most " +
+        std::to_string(kLongestTextBytes));
   }
   return length_bytes;
 }
 
-// `where` ends the messages.
+// Returns the type of `descr`. Error messages contain `where`.
 NpyElement ElementOf(const std::string& descr, const std::string& where) {
   if (descr == "<f4") return NpyElement::kFloat32;
   if (descr == "<f8") return NpyElement::kFloat64;
@@ -239,16 +240,16 @@ void RequireCountable(const NpyHeader& header, const std::string& where) {
     if (__builtin_mul_overflow(size_bytes, size, &size_bytes)) {
       throw support::InputError(
           "the shape in " + where +
-          " has a product that is too large; expected fewer than "
+          " describes too many elements; expected fewer than "
           "2^63 bytes of elements");
     }
   }
 }
 
 // Reads the header of format version 1.0, 2.0 or 3.0 from the start of a file,
-// up to the first element. Throws InputError, with file and offset, if it is
-// none, is cut short or malformed, or describes an array that is not in C
-// order, has other elements, or has more bytes than an int64_t can count.
+// up to the first element. Throws an InputError with file and offset if the
+// header is missing, truncated or malformed. Also throws it if the array is not
+// in C order, has other elements, or has more bytes than an int64_t can count.
 NpyHeader ReadNpyHeader(ByteReader& reader) {
   ReadMagic(reader);
   const size_t length_bytes = ReadTextLength(reader);
@@ -268,8 +269,8 @@ NpyHeader ReadNpyHeader(ByteReader& reader) {
   return header;
 }
 
-// Writes a header of version 1.0, so that the elements start at a multiple of
-// 64 bytes, as numpy does.
+// Writes a header of version 1.0. As in numpy, the elements start at a multiple
+// of 64 bytes.
 void WriteNpyHeader(ByteWriter& writer, const NpyHeader& header) {
   std::string text = FormatNpyHeaderText(
       {.descr = header.element == NpyElement::kFloat32 ? "<f4" : "<f8",

@@ -13,7 +13,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-// Of MNIST's training images, of pixels from 0 to 1.
+// Mean and deviation of MNIST's training images, for pixels from 0 to 1.
 constexpr float kDigitMean = 0.1307F;
 constexpr float kDigitDeviation = 0.3081F;
 
@@ -151,14 +151,14 @@ std::optional<FolderDataset::Sample> FolderDataset::LoadSample(
     if (i == 0) unreadable.push_back(why);
     if (!options_.augmentation_seed) return std::nullopt;
     if (files_.size() == 1) {
-      throw support::InputError("there is no other image in place of " + why);
+      throw support::InputError("no other image can replace this one: " + why);
     }
     from = static_cast<int64_t>(others.Below(files_.size() - 1));
     if (from >= index) ++from;
   }
   throw support::InputError(
       "none of " + std::to_string(kMostTries) +
-      " images in place of another can be read; the last: " + why);
+      " images that could replace another can be read; the last error: " + why);
 }
 
 PlanarImage FolderDataset::Transform(const RgbImage& image, int64_t index,

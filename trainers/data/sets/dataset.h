@@ -20,7 +20,7 @@ namespace hvdlite::trainers {
 struct Batch {
   torch::Tensor images;  // float [N, channels, side, side], contiguous
   torch::Tensor labels;  // int64 [N]
-  // Why images that were asked for could not be read, where that is no error.
+  // Why requested images could not be read, if this is no error.
   std::vector<std::string> unreadable = {};
 };
 
@@ -31,41 +31,41 @@ class Dataset {
 
   virtual int64_t size() const = 0;
 
-  // What is done to its images, for a report.
+  // Describes for a report how images are transformed.
   virtual std::string recipe() const = 0;
 
-  // The images with these indices (each in [0, size())), as they are seen in
-  // that epoch. Several threads may call it at once.
+  // Returns the images with these indices (each in [0, size())) as in that
+  // epoch. Several threads may call it at the same time.
   virtual Batch Load(const std::vector<int64_t>& indices, int64_t epoch) = 0;
 
-  // Whether Load reads files; else all has been read.
+  // True if Load reads files; else all images are in memory.
   virtual bool reads_files() const { return false; }
 
-  // Whether Load does without images that are missing or damaged.
+  // True if Load skips missing or damaged images.
   virtual bool skips_unreadable() const { return false; }
 
-  // Reads the image with this index from its file, if it is in one. Throws as
-  // ReadImageFile does. Several threads may call it at once.
+  // Reads the image with this index if it is in a file. Throws as ReadImageFile
+  // does. Several threads may call it at the same time.
   virtual void Check(int64_t /*index*/) {}
 };
 
-// Loads the batches with these indices in order, ahead of their use, as they
-// are seen in that epoch, by `workers` threads (see Prefetcher). `dataset` must
-// outlive the result. What Load throws is this rank's alone.
+// Loads the batches with these indices in order, in advance, as in that epoch,
+// with `workers` threads (see Prefetcher). `dataset` must outlive the result.
+// An exception of Load concerns only this rank.
 Prefetcher<Batch> PrefetchBatches(Dataset& dataset,
                                   std::vector<std::vector<int64_t>> indices,
                                   int64_t epoch, int workers);
 
 struct SyntheticOptions {
-  int64_t size = 0;        // images, as far as samplers are concerned
-  int64_t batch_size = 1;  // largest batch that Load is asked for
+  int64_t size = 0;        // number of images for samplers
+  int64_t batch_size = 1;  // maximum batch size in calls of Load
   int64_t image_side = 224;
   int64_t classes = 1000;
   uint64_t seed = 0;
 };
 
-// Costs nothing to load: one random batch, drawn when the dataset is made, that
-// Load returns (or the start of it) for whatever indices: for measuring speed.
+// One random batch, drawn by the constructor. Load returns it, or its first
+// part, for any indices. Use it to measure speed without loading.
 class SyntheticDataset : public Dataset {
  public:
   explicit SyntheticDataset(const SyntheticOptions& options);
@@ -79,8 +79,8 @@ class SyntheticDataset : public Dataset {
   Batch batch_;
 };
 
-// Digits in memory: images of one channel, normalised by the mean and deviation
-// of MNIST's.
+// Digits in memory: images of one channel, normalised by MNIST's mean and
+// deviation.
 class DigitDataset : public Dataset {
  public:
   explicit DigitDataset(DigitSet digits);
@@ -93,8 +93,8 @@ class DigitDataset : public Dataset {
   const DigitSet digits_;
 };
 
-// Images in memory, normalised; augmented too if there is an augmentation seed.
-// A sample of an epoch looks the same on whatever rank and in whatever batch.
+// Images in memory, normalised; also augmented if there is an augmentation
+// seed. A sample of an epoch is the same on any rank and in any batch.
 class ImageDataset : public Dataset {
  public:
   ImageDataset(ImageSet images, std::optional<uint64_t> augmentation_seed);
@@ -115,14 +115,13 @@ struct FolderOptions {
   bool skip_unreadable = false;
 };
 
-// Images in files. Reads them when they are asked for, and transforms them to
-// squares of `image_side` pixels: for training if there is an augmentation
-// seed, otherwise for evaluation. A sample of an epoch looks the same on
-// whatever rank and in whatever batch.
+// Images in files. Load reads them and transforms them to squares of
+// `image_side` pixels: for training if there is an augmentation seed, otherwise
+// for evaluation. A sample of an epoch is the same on any rank and in any
+// batch.
 //
-// In place of an image that is missing or damaged and to be skipped, training
-// gets another one, drawn by seed, epoch and index; a batch for evaluation is
-// smaller.
+// With skip_unreadable, training replaces a missing or damaged image by another
+// one, drawn by seed, epoch and index; an evaluation batch gets smaller.
 class FolderDataset : public Dataset {
  public:
   FolderDataset(std::vector<LabelledFile> files, const FolderOptions& options)
@@ -131,9 +130,9 @@ class FolderDataset : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   std::string recipe() const override;
 
-  // Throws as ReadImageFile does for one that cannot be read, unless it is an
-  // InputError and to be skipped; InputError if no other can be read in its
-  // place.
+  // Throws as ReadImageFile does if an image cannot be read, except for an
+  // InputError with skip_unreadable. Throws InputError if no image that could
+  // replace it can be read.
   Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
 
   bool reads_files() const override { return true; }
@@ -146,7 +145,7 @@ class FolderDataset : public Dataset {
     int64_t label;
   };
 
-  // Sample `index`, or what stands for it; then `unreadable` says why.
+  // Returns sample `index` or its replacement, with the reason in `unreadable`.
   std::optional<Sample> LoadSample(int64_t index, int64_t epoch,
                                    std::vector<std::string>& unreadable) const;
   PlanarImage Transform(const RgbImage& image, int64_t index,

@@ -26,8 +26,8 @@ bool HasImageExtension(const fs::path& file) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// A link that leads nowhere is none. Throws as ThrowCannotRead does if it
-// cannot be told: the labels of other classes depend on it.
+// True for a directory; false for a broken link. Throws as ThrowCannotRead does
+// if the check fails, since labels depend on the set of classes.
 bool IsClassOrDomain(const fs::directory_entry& entry) {
   std::error_code error;
   const bool is_directory = entry.is_directory(error);
@@ -39,14 +39,14 @@ bool IsClassOrDomain(const fs::directory_entry& entry) {
   return is_directory;
 }
 
-// Also what cannot be read, as a link that leads nowhere.
+// True also for files that cannot be read, such as broken links.
 bool IsImage(const fs::directory_entry& entry) {
   std::error_code error;
   return HasImageExtension(entry.path()) && !entry.is_directory(error);
 }
 
-// The names of what `accepts` takes, sorted. Throws InputError if there are
-// none, saying that no `missing` is there.
+// Returns the sorted names that `accepts` accepts. Throws an InputError that
+// names `missing` if there are none.
 std::vector<std::string> ListNames(const fs::path& directory,
                                    bool (*accepts)(const fs::directory_entry&),
                                    const std::string& missing) {
@@ -69,7 +69,7 @@ std::vector<std::string> ListNames(const fs::path& directory,
 }
 
 std::vector<std::string> ListClasses(const fs::path& domain) {
-  return ListNames(domain, IsClassOrDomain, "folders of classes");
+  return ListNames(domain, IsClassOrDomain, "class directories");
 }
 
 std::vector<std::string> ClassesOfAll(const fs::path& directory,
@@ -92,8 +92,9 @@ std::vector<LabelledFile> ListFiles(const fs::path& directory,
       folders.push_back(directory / domain / name);
     }
   }
-  support::ProgressLine line(
-      {.item = "listing images: folder", .items = "folders", .style = style});
+  support::ProgressLine line({.item = "listing images: directory",
+                              .items = "directories",
+                              .style = style});
   std::vector<LabelledFile> files;
   for (size_t i = 0; i < folders.size(); ++i) {
     const int64_t label = std::lower_bound(classes.begin(), classes.end(),
@@ -130,7 +131,7 @@ void RequireKnown(const std::filesystem::path& directory, const Names& domains,
   }
 }
 
-// Named once, for one purpose: what is trained on is not validated on.
+// Requires that a domain has only one purpose: training or validation.
 void RequireDistinct(const DomainSplit& split) {
   Names seen;
   for (const Names* names : {&split.train, &split.validation}) {
@@ -146,8 +147,8 @@ void RequireDistinct(const DomainSplit& split) {
   }
 }
 
-// Completes `split` by the rules of ListImageFolder. `domains` are those of
-// `directory`, sorted. Throws InputError as ListImageFolder does.
+// Completes `split` according to the rules of ListImageFolder. `domains` are
+// those of `directory`, sorted. Throws InputError as ListImageFolder does.
 DomainSplit CompleteDomainSplit(const std::filesystem::path& directory,
                                 const Names& domains,
                                 const DomainSplit& split) {
@@ -190,7 +191,7 @@ ImageFolder ListImageFolder(const fs::path& directory, const DomainSplit& split,
                             support::ProgressStyle style) {
   RequireDataDirectory(directory);
   const std::vector<std::string> domains =
-      ListNames(directory, IsClassOrDomain, "folders of domains");
+      ListNames(directory, IsClassOrDomain, "domain directories");
   ImageFolder folder;
   folder.classes = ClassesOfAll(directory, domains);
   folder.domains = CompleteDomainSplit(directory, domains, split);
@@ -218,9 +219,9 @@ ImageDataFormat DetectImageDataFormat(const fs::path& directory) {
   throw support::InputError(
       "'" + directory.string() +
       "' holds neither CIFAR-10's binary files "
-      "(data_batch_*.bin, test_batch.bin) nor folders of images "
+      "(data_batch_*.bin, test_batch.bin) nor directories of images "
       "(DOMAIN/CLASS/*.jpg); generate_cifar10 and generate_pacs "
-      "make small ones");
+      "make small data sets");
 }
 
 }  // namespace hvdlite::trainers

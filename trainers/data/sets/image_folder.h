@@ -1,4 +1,5 @@
-// Folders of images: a folder for each domain, and in it one for each class.
+// Data sets of image files with a directory for each domain, which has a
+// subdirectory for each class.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace hvdlite::trainers {
 
-// Names of the domains to train on and to validate on.
+// Names of the domains for training and for validation.
 struct DomainSplit {
   std::vector<std::string> train;
   std::vector<std::string> validation;
@@ -35,31 +36,33 @@ struct ImageFolder {
   std::vector<LabelledFile> validation;
 };
 
-// Lists DIR/<domain>/<class>/*.{jpg,jpeg,png}, as PACS has it (Li et al.,
-// "Deeper, Broader and Artier Domain Generalization", ICCV 2017), and, with the
-// domains "train" and "val", torchvision's ImageFolder. A domain may lack
-// classes that others have. Names with a leading dot and directories named as
-// images are skipped. The order is that of the names' bytes: the same on every
-// machine.
+// Lists DIR/<domain>/<class>/*.{jpg,jpeg,png}, the layout of PACS (Li et al.,
+// "Deeper, Broader and Artier Domain Generalization", ICCV 2017), and of
+// torchvision's ImageFolder with the domains "train" and "val". A domain may
+// lack classes of other domains. Names with a leading dot, and directories with
+// names of images, are skipped. The order is that of the names' bytes: the same
+// on every machine.
 //
-// Where `split` names domains of one kind only, all the others are of the other
-// kind. Where it names none, "val" is for validation and "train" for training
-// if both are there; else the last domain is for validation and the others are
-// for training. A kind keeps the order of the names. `style`: how far it is, as
-// a network's file system may take minutes to list many files.
+// If `split` names domains of one kind only, all others are of the other kind.
+// If it names none, "val" is for validation and "train" for training if both
+// exist; else the last domain is for validation and the others are for
+// training. A kind keeps the order of the names. `style` is the style of the
+// progress line; a network file system may take minutes to list many files.
 //
-// Throws InputError, naming the directory and what was expected, if it cannot
-// be read, has no domains, a domain has no classes or a class no images; and if
-// `split` names an unknown domain, one twice, or leaves none of a kind.
+// Throws an InputError that names the directory and the expected layout if it
+// cannot be read, has no domains, a domain has no classes, or a class has no
+// images; and if `split` names an unknown domain, one twice, or leaves none of
+// a kind.
 ImageFolder ListImageFolder(
     const std::filesystem::path& directory, const DomainSplit& split,
     support::ProgressStyle style = support::ProgressStyle::kNone);
 
 enum class ImageDataFormat { kCifar10, kFolder };
 
-// CIFAR-10 if `directory` has its binary files or its folder
-// cifar-10-batches-bin, otherwise folders of images. Throws InputError, saying
-// what is expected, if the directory cannot be read or has no folders either.
+// Returns kCifar10 if `directory` has CIFAR-10's binary files or the
+// subdirectory cifar-10-batches-bin, else kFolder. Throws an InputError with
+// the expected layout if the directory cannot be read or has no subdirectories
+// either.
 ImageDataFormat DetectImageDataFormat(const std::filesystem::path& directory);
 
 }  // namespace hvdlite::trainers

@@ -36,7 +36,7 @@ constexpr std::array<Segment, 7> kSegments = {{
     {0, kHeight / 2, kWidth, kHeight / 2},   // g: middle
 }};
 
-// Which segments are lit, a first, for 0 to 9.
+// The lit segments for 0 to 9; the first character is a.
 constexpr std::array<const char*, kDigitClasses> kLit = {
     "1111110", "0110000", "1101101", "1111001", "0110011",
     "1011011", "1011111", "1110000", "1111111", "1111011"};
@@ -105,8 +105,9 @@ DigitSet MakePatternDigits(int64_t count, uint64_t seed,
 
 namespace {
 
-// Share of a class's stripes in red, green and blue: colours around the circle,
-// neighbours close enough that the stripes' direction matters as well.
+// Weights of red, green and blue in a class's stripes: colours around the
+// circle, so similar for neighbours that the direction of the stripes is needed
+// too.
 double Tint(int label, int channel) {
   const double hue = 2.0 * std::numbers::pi * label / kCifar10Classes;
   const double phase = 2.0 * std::numbers::pi * channel / kImageChannels;
@@ -157,12 +158,12 @@ namespace {
 
 using Colour = std::array<double, 3>;  // red, green, blue, 0 to 255
 
-// Palette and style of a domain.
+// A domain's palette and style.
 struct Style {
   double saturation;  // 0: grey, 1: pure colours
-  double dark;        // mean of the pattern's colour, and of the background's
+  double dark;        // mean brightness of pattern and background
   double light;
-  double shading;  // how much one side is brighter than the other
+  double shading;  // how much brighter one side is than the other
   double noise;    // standard deviation
 };
 
@@ -180,8 +181,8 @@ struct Placement {
 
 bool IsOdd(double value) { return std::lround(std::floor(value)) % 2 != 0; }
 
-// Whether a pixel has the pattern's colour. No pattern becomes another one when
-// it is flipped.
+// True if a pixel has the pattern's colour. A flipped pattern is never another
+// pattern.
 bool IsInk(int label, const Placement& placement, double x, double y) {
   const double u = 2.0 * (x + placement.shift_x) / placement.period;
   const double v = 2.0 * (y + placement.shift_y) / placement.period;
@@ -274,7 +275,7 @@ constexpr std::array<std::string_view, kSegmentKinds> kFavoured = {
     "GNPSDH",   // coil
 };
 constexpr std::array<int, kSegmentKinds> kShortestSegment = {6, 4, 4};
-constexpr uint64_t kSegmentLengths = 6;  // from the shortest on
+constexpr uint64_t kSegmentLengths = 6;  // from the minimum on
 constexpr double kFavouredShare = 0.8;
 constexpr int64_t kKnownResidues = kResidueKinds - 1;  // all but X
 
@@ -304,7 +305,7 @@ std::string DrawSequence(int64_t length, base::KeyedRandom& random) {
         kShortestSegment[kind] + random.Below(kSegmentLengths);
     for (uint64_t i = 0; i < segment; ++i)
       sequence += DrawResidue(kind, random);
-    // One of the two others.
+    // One of the other two kinds.
     kind =
         static_cast<SegmentKind>((kind + 1 + random.Below(2)) % kSegmentKinds);
   }
@@ -320,7 +321,7 @@ SegmentKind KindAt(std::string_view sequence, size_t at) {
   for (const char residue : sequence.substr(first, at + kReach + 1 - first)) {
     doubled_votes[FavouredBy(residue)] += 2;
   }
-  doubled_votes[FavouredBy(sequence[at])] += 1;  // decides between equals
+  doubled_votes[FavouredBy(sequence[at])] += 1;  // breaks ties
   return static_cast<SegmentKind>(
       std::max_element(doubled_votes.begin(), doubled_votes.end()) -
       doubled_votes.begin());

@@ -1,4 +1,4 @@
-// Generated data that a small network learns in a few dozen steps.
+// Generates data that a small network learns in a few dozen steps.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace hvdlite::trainers {
 
-// `count` images of the ten digits, in turn, as a seven-segment display shows
-// them; position, thickness and brightness of the segments and the noise are
-// random. Depends on count and seed alone; images of different seeds differ.
-// `style`: how far it is.
+// Returns `count` images of the digits 0 to 9 in turn, as a seven-segment
+// display shows them. Position, thickness and brightness of the segments and
+// the noise are random. The result depends only on count and seed; images of
+// different seeds differ. `style` is the style of the progress line.
 DigitSet MakePatternDigits(
     int64_t count, uint64_t seed,
     support::ProgressStyle style = support::ProgressStyle::kNone);
 
-// `count` images of ten classes, in turn. A class is a colour and a direction
-// of stripes; phase, width and contrast of the stripes and the noise are
-// random. Depends on count and seed alone; images of different seeds differ.
-// `style`: how far it is.
+// Returns `count` images of ten classes in turn. A class is a colour and a
+// direction of stripes; phase, width and contrast of the stripes and the noise
+// are random. The result depends only on count and seed; images of different
+// seeds differ. `style` is the style of the progress line.
 ImageSet MakePatternImages(
     int64_t count, uint64_t seed,
     support::ProgressStyle style = support::ProgressStyle::kNone);
@@ -33,34 +33,34 @@ ImageSet MakePatternImages(
 const std::vector<std::string>& PacsDomains();
 const std::vector<std::string>& PacsClasses();
 
-// A picture of side x side pixels, of the classes and in the styles of PACS, as
-// a small network can tell them apart. The class (an index of PacsClasses()) is
-// a pattern of two colours, such as stripes or dots, whose period, position and
-// polarity are random; the domain (an index of PacsDomains()) is the palette
-// and the style, so that classes learnt in some domains hold in the others.
-// Depends on its arguments alone.
+// Returns a picture of side x side pixels that resembles PACS and is easy for a
+// small network. The class (an index of PacsClasses()) is a pattern of two
+// colours, such as stripes or dots, with random period, position and polarity.
+// The domain (an index of PacsDomains()) is the palette and the style. So
+// classes learnt in some domains are valid in the others. The result depends
+// only on the arguments.
 RgbImage MakePatternPicture(int domain, int label, int64_t side, uint64_t seed,
                             int64_t index);
 
 struct PatternProteinOptions {
   int64_t count = 0;
   int64_t min_length = 20;  // 1 to max_length
-  int64_t max_length = 60;  // to kMaxProteinLength
+  int64_t max_length = 60;  // up to kMaxProteinLength
   uint64_t seed = 1;
 };
 
-// Proteins of helices, strands and coils in turn, of random lengths. Each kind
-// of segment favours some of the amino acids (those that favour it in nature;
-// Chou and Fasman, "Prediction of Protein Conformation", Biochemistry 13,
-// 1974), but one residue in five is any of the twenty.
+// Returns proteins of helices, strands and coils in turn, of random lengths.
+// Each kind of segment favours some of the amino acids, as in nature (Chou and
+// Fasman, "Prediction of Protein Conformation", Biochemistry 13, 1974), but one
+// residue in five is any of the twenty.
 //
 // The structure is not that of the segment but a function of five residues, so
-// it can be learned without error: the kind that most residues from i - 2 to
-// i + 2 favour (where several do, that of residue i among them, or else helix
-// before strand before coil) gives H, E or coil; a coil is T (turn) at G and N,
-// S (bend) at S and D, and else L. The most frequent of the five is the
-// structure of some 40 % of the residues. Depends on its arguments alone;
-// proteins of different seeds differ.
+// that a network can learn it without error. The kind that most residues from i
+// - 2 to i + 2 favour gives H (helix), E (strand) or coil. In a tie, residue i
+// decides if its kind is among the candidates; else helix precedes strand, and
+// strand coil. A coil is T (turn) at G and N, S (bend) at S and D, else L. The
+// most frequent structure has about 40 % of the residues. The result depends
+// only on the arguments; proteins of different seeds differ.
 ProteinSet MakePatternProteins(const PatternProteinOptions& options);
 
 }  // namespace hvdlite::trainers

@@ -1,4 +1,4 @@
-// Items made ahead of their use.
+// Loads items in advance.
 #pragma once
 
 #include <condition_variable>
@@ -16,12 +16,12 @@
 namespace hvdlite::trainers {
 
 // Calls load(0) to load(count - 1), at most kDepthPerWorker * workers of them
-// ahead of their use, and hands the results out in order: what the caller gets
-// does not depend on the number of workers. With 0 workers the caller loads.
+// in advance, and returns the results in order. So the results do not depend on
+// the number of workers. With 0 workers the caller loads.
 template <typename Item>
 class Prefetcher {
  public:
-  // With more than one worker `load` is called by several threads at once.
+  // With more than one worker, several threads call `load` at the same time.
   Prefetcher(int64_t count, int workers, std::function<Item(int64_t)> load)
       : count_(count),
         depth_(int64_t{kDepthPerWorker} * workers),
@@ -30,7 +30,7 @@ class Prefetcher {
       for (int i = 0; i < workers; ++i) {
         workers_.emplace_back([this] { Work(); });
       }
-    } catch (...) {  // the system has no thread left
+    } catch (...) {  // no more threads available
       Stop();
       throw;
     }
@@ -42,9 +42,8 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The next item, or the exception that loading it, or making room for it,
-  // ended with. May be called
-  // `count` times, by one thread.
+  // Returns the next item, or throws the exception of load() or std::bad_alloc.
+  // One thread may call it `count` times.
   Item Next() {
     if (workers_.empty()) return load_(taken_++);
     return TakeLoaded().get();
@@ -84,7 +83,7 @@ class Prefetcher {
         }
         changed_.notify_all();
       }
-    } catch (...) {  // no memory
+    } catch (...) {  // out of memory
       {
         const std::lock_guard lock(mutex_);
         failure_ = std::current_exception();
@@ -93,14 +92,14 @@ class Prefetcher {
     }
   }
 
-  // The result or the exception, of which this thread keeps no part.
+  // Returns the result or the exception; this thread keeps no reference to it.
   std::future<Item> Load(int64_t index) const {
     std::packaged_task<Item()> task([&] { return load_(index); });
     task();
     return task.get_future();
   }
 
-  // Waits until an item may be loaded; nothing when there will be none.
+  // Waits until an item may be loaded; returns nothing if no item remains.
   std::optional<int64_t> Begin() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] {
@@ -115,12 +114,12 @@ class Prefetcher {
   const std::function<Item(int64_t)> load_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;  // any of what follows
-  int64_t begun_ = 0;                // items that workers load or have loaded
+  std::condition_variable changed_;  // signals changes of the members below
+  int64_t begun_ = 0;                // number of items that workers have begun
   int64_t taken_ = 0;
   bool stopping_ = false;
   std::map<int64_t, std::future<Item>> loaded_;
-  std::exception_ptr failure_;  // of a worker, which has ended with it
+  std::exception_ptr failure_;  // of a worker, which ended with it
 
   std::vector<std::thread> workers_;
 };

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Columns of which one is 1.
+// Columns of which exactly one is 1.
 struct OneHotColumns {
   const char* name;
   int64_t first;
@@ -38,7 +38,8 @@ class RowDecoder {
       protein.structures.push_back(OneHot(residue, kStructureColumns));
       if (IsOne(residue, kNoResidueColumn)) {
         Fail(residue, kNoResidueColumn,
-             "the sequence has a residue and has ended; expected one of both");
+             "the sequence has both a residue and an end here; expected one "
+             "of them");
       }
     }
     for (int64_t residue = length; residue < kMaxProteinLength; ++residue) {
@@ -81,7 +82,8 @@ class RowDecoder {
     return length;
   }
 
-  // Which of the columns is 1, counted from their first.
+  // Returns the index of the column that is 1, relative to the first of the
+  // columns.
   uint8_t OneHot(int64_t residue, const OneHotColumns& columns) const {
     const auto letter = [&](int64_t index) {
       return std::string("'") + columns.letters[static_cast<size_t>(index)] +
@@ -110,7 +112,7 @@ class RowDecoder {
       const bool one = IsOne(residue, column);
       if (column != kNoResidueColumn && one != (column == kNoStructureColumn)) {
         Fail(residue, column,
-             "the sequence goes on after its end at residue " +
+             "the sequence continues after its end at residue " +
                  std::to_string(length));
       }
     }
@@ -144,7 +146,7 @@ void RequireProteinShape(const NpyReader& reader) {
                             "; expected (N, 39900) or (N, 700, 57) with N > 0");
 }
 
-// Bounds in the files of the authors.
+// Bounds in the authors' files.
 constexpr int64_t kCullPdbSize = 6133;
 constexpr int64_t kTrainEnd = 5600;
 constexpr int64_t kTestBegin = 5605;
@@ -158,8 +160,8 @@ constexpr int64_t kTestEnd = 5877;
       "format)");
 }
 
-// Proteins [first, last) of `all` of `size`, the size of the set for which the
-// bounds are meant.
+// Returns proteins [first, last) of `all`. The bounds refer to a set of `size`
+// proteins and are scaled to the size of `all`.
 ProteinSet Slice(const ProteinSet& all, int64_t first, int64_t last,
                  int64_t size) {
   const auto count = static_cast<int64_t>(all.size());
@@ -174,9 +176,8 @@ void RequireNoEmptyPart(const ProteinSplit& split, const fs::path& file) {
   }
   throw support::InputError(
       "'" + file.string() +
-      "' has too few proteins: of the training, validation and "
-      "test set that they are divided into, one is empty; "
-      "expected at least 50");
+      "' has too few proteins to divide: the training, validation or test "
+      "set would be empty; expected at least 50");
 }
 
 support::ProgressLine Progress(const std::string& what, const fs::path& file,
@@ -262,7 +263,7 @@ ProteinSplit ReadProteinSplit(const fs::path& data_dir,
   const auto filtered = FindPlainOrGzipped(data_dir, kFilteredCullPdbFile);
   const auto cb513 = FindPlainOrGzipped(data_dir, kCb513File);
   if (filtered && (cb513 || !unfiltered)) {
-    // First the smaller file, so that it is known early if that is missing.
+    // Read the smaller file first, so that its absence is reported early.
     ProteinSet test = ReadCb513(data_dir);
     return {.train = ReadProteins(*filtered, style),
             .validation = {},

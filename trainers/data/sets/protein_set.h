@@ -16,8 +16,8 @@
 
 namespace hvdlite::trainers {
 
-// What the numbers of a Protein stand for: amino acids (X is an unknown one),
-// and the eight states of DSSP (L is a loop or irregular).
+// The letters of a Protein's numbers: amino acids (X is unknown), and the eight
+// states of DSSP (L is a loop or irregular).
 inline constexpr std::string_view kResidueLetters = "ACEDGFIHKMLNQPSRTWVYX";
 inline constexpr std::string_view kStructureLetters = "LBEGIHST";
 inline constexpr int64_t kResidueKinds = 21;
@@ -53,45 +53,45 @@ inline constexpr int64_t kProfileColumn = 35;
 inline constexpr int64_t kNoProfileColumn = 56;
 inline constexpr std::string_view kProfileLetters = "ACDEFGHIKLMNPQRSTVWXY";
 
-// Where a row comes from, for the messages of errors.
+// The source of a row, for error messages.
 struct ProteinRowSource {
   std::string_view file;  // in quotes
   int64_t protein = 0;
-  int64_t offset_bytes = 0;  // of the row
+  int64_t offset_bytes = 0;  // offset of the row
   int64_t element_bytes = 4;
 };
 
-// Takes residues and structures out of a row of kProteinRowSize numbers. The
-// sequence ends where column 30 becomes 1. Throws InputError, with file,
-// protein, residue and offset, if one of columns 0-30 is neither 0 nor 1, if a
-// residue within the sequence has none or several ones in columns 0-20 or
-// 22-29, or one in column 21, if there is anything but zeros in columns 0-20
-// and 22-29 or no one in column 30 after its end, or if it is empty.
+// Returns residues and structures of a row of kProteinRowSize numbers. The
+// sequence ends where column 30 becomes 1. Throws an InputError with file,
+// protein, residue and offset in these cases: one of columns 0-30 is neither 0
+// nor 1; a residue within the sequence has not exactly one 1 in columns 0-20
+// and 22-29, or has a 1 in column 21; after the end, columns 0-20 and 22-29 are
+// not all 0, or column 30 is not 1; or the sequence is empty.
 Protein DecodeProteinRow(std::span<const float> row,
                          const ProteinRowSource& source);
 
 // Fills a row of kProteinRowSize numbers. The profile is that of a family with
-// no other member: 1 for the residue itself; the solvent accessibility is 0.
+// no other member: 1 for the residue itself. The solvent accessibility is 0.
 void EncodeProteinRow(const Protein& protein, std::span<float> row);
 
 // Reads an array of N proteins in NPY format (npy.h), gzipped or not, of shape
-// (N, 700 * 57) or (N, 700, 57); the 57 columns are described above. Holds one
-// row in memory at a time, and tells how far it is. Throws InputError, with
-// file, protein, residue and offset, if the file cannot be read or does not
-// hold such proteins.
+// (N, 700 * 57) or (N, 700, 57); the 57 columns are described above. Keeps one
+// row in memory at a time and shows progress. Throws an InputError with file,
+// protein, residue and offset if the file cannot be read or does not hold such
+// proteins.
 ProteinSet ReadProteins(
     const std::filesystem::path& file,
     support::ProgressStyle style = support::ProgressStyle::kNone);
 
-// Writes proteins of 1 to kMaxProteinLength residues as an array of shape
-// (N, 700 * 57), gzipped if the file's name ends in .gz, and tells how far it
-// is. Throws InputError if that fails.
+// Writes proteins of 1 to kMaxProteinLength residues as an array of shape (N,
+// 700 * 57), gzipped if the file's name ends in .gz, and shows progress. Throws
+// InputError on failure.
 void WriteProteins(
     const std::filesystem::path& file, const ProteinSet& proteins,
     NpyElement element,
     support::ProgressStyle style = support::ProgressStyle::kNone);
 
-// The names of the files, less the .gz that they may end in.
+// The names of the files, without a possible .gz.
 inline constexpr char kCullPdbFile[] = "cullpdb+profile_6133.npy";
 inline constexpr char kFilteredCullPdbFile[] =
     "cullpdb+profile_6133_filtered.npy";
@@ -105,17 +105,17 @@ struct ProteinSplit {
 };
 
 // Divides the proteins of kCullPdbFile as its authors did: of 6133, [0, 5600)
-// are for training, [5605, 5877) test and [5877, 6133) validation. Another
-// number, such as that of a generated file, is divided at the same fractions of
-// it, rounded down; parts may be empty.
+// are for training, [5605, 5877) for testing and [5877, 6133) for validation.
+// Another number of proteins, such as in a generated file, is divided at the
+// same fractions, rounded down; parts may be empty.
 ProteinSplit SplitCullPdb(const ProteinSet& proteins);
 
-// Reads kFilteredCullPdbFile from `data_dir`, 5534 proteins of which none is
-// similar to one of CB513, all of them to train with, and kCb513File as its
-// test set, as the pssp-transformer project does; or, if not both are there,
-// kCullPdbFile, and splits it. Of a plain file and a gzipped one, reads the
-// plain. Throws InputError if a file is missing or wrong, or if a part would be
-// empty.
+// Reads the training and test sets from `data_dir`, as the pssp-transformer
+// project does: kFilteredCullPdbFile, with 5534 proteins that are not similar
+// to any of CB513, is the training set, and kCb513File the test set. If one of
+// them is missing, reads kCullPdbFile and divides it. If a file exists plain
+// and gzipped, reads the plain one. Throws InputError if a file is missing or
+// wrong, or if a part would be empty.
 ProteinSplit ReadProteinSplit(
     const std::filesystem::path& data_dir,
     support::ProgressStyle style = support::ProgressStyle::kNone);

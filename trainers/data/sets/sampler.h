@@ -1,5 +1,4 @@
-// Which samples of an evaluation, and which sequences of a batch, a rank
-// processes.
+// The share of a rank: samples of an evaluation, and sequences of a batch.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,9 @@ struct SamplerOptions {
   int world_size = 1;
 };
 
-// This rank's share of an evaluation: batches of at most batch_size indices.
-// Over all ranks every sample appears exactly once; shares may differ by one
-// sample and may be empty, so their results must be summed, not averaged.
+// Returns this rank's share of an evaluation: batches of at most batch_size
+// indices. Over all ranks every sample appears exactly once. Shares may differ
+// by one sample and may be empty, so sum their results instead of averaging.
 std::vector<std::vector<int64_t>> EvaluationBatches(
     const SamplerOptions& options);
 

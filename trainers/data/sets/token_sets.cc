@@ -18,7 +18,7 @@ int64_t* Row(torch::Tensor& tensor, int64_t row) {
   return tensor.data_ptr<int64_t>() + row * tensor.size(1);
 }
 
-// Returns what follows the last of them.
+// Returns the position after the last token.
 int64_t* PutTokens(const std::vector<uint8_t>& kinds, int64_t* place) {
   return std::transform(kinds.begin(), kinds.end(), place, [](uint8_t kind) {
     return int64_t{kind} + kSpecialTokens;
@@ -99,9 +99,8 @@ TextWindows ReadTextWindows(const std::filesystem::path& file,
   if (windows.train_windows() == 0 || windows.test_windows() == 0) {
     throw support::InputError(
         "the text '" + file.string() + "' has " + std::to_string(bytes) +
-        " bytes, too few for a window of --context " + std::to_string(context) +
-        " each to train and to test with; " + std::to_string(2 * context + 1) +
-        " are needed");
+        " bytes; a training and a test window of --context " +
+        std::to_string(context) + " need " + std::to_string(2 * context + 1));
   }
   return windows;
 }

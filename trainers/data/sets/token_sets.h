@@ -1,4 +1,4 @@
-// Proteins and text as transformers read them: tensors of tokens.
+// Proteins and text as tensors of tokens for transformers.
 #pragma once
 
 #include <torch/types.h>
@@ -11,7 +11,7 @@
 
 namespace hvdlite::trainers {
 
-// Tokens of both vocabularies; residues and structures follow them.
+// Tokens of both vocabularies, before residues and structures.
 inline constexpr int64_t kUnknownToken = 1;
 inline constexpr int64_t kBeginToken = 2;
 inline constexpr int64_t kEndToken = 3;
@@ -21,19 +21,19 @@ inline constexpr int64_t kSpecialTokens = 4;  // 0 is padding
 struct ProteinTokens {
   torch::Tensor source;            // begin, residues, end
   torch::Tensor source_positions;  // from 1; 0 at padding
-  torch::Tensor target;            // begin, structures: what a decoder is fed
+  torch::Tensor target;            // begin, structures: input of the decoder
   torch::Tensor target_positions;
-  torch::Tensor expected;  // structures, end: what it is to say
+  torch::Tensor expected;  // structures, end: output of the decoder
 };
 
-// The proteins with these indices.
+// Returns the proteins with these indices.
 ProteinTokens MakeProteinTokens(const ProteinSet& proteins,
                                 const std::vector<int64_t>& indices);
 
-// A text as bytes, in windows of context + 1 bytes, each beginning with the
-// last byte of the one before: in each the first `context` bytes predict the
-// last `context`. The first nine tenths of the windows are for training, the
-// rest for testing.
+// A text as bytes, in windows of context + 1 bytes. In each window the first
+// `context` bytes predict the last `context`. A window begins with the last
+// byte of the previous one. The first nine tenths of the windows are for
+// training, the rest for testing.
 class TextWindows {
  public:
   TextWindows(std::vector<uint8_t> text, int64_t context);
@@ -41,7 +41,7 @@ class TextWindows {
   int64_t train_windows() const { return train_windows_; }
   int64_t test_windows() const { return windows_ - train_windows_; }
 
-  // The windows with these indices: int64 [N, context + 1].
+  // Returns the windows with these indices: int64 [N, context + 1].
   torch::Tensor Train(const std::vector<int64_t>& indices) const;
   torch::Tensor Test(const std::vector<int64_t>& indices) const;
 
@@ -54,8 +54,9 @@ class TextWindows {
   int64_t train_windows_;
 };
 
-// Of a file of any bytes. Throws InputError if it is too short for one window
-// of either kind, and as ThrowCannotRead does if it cannot be read.
+// Reads a file of any bytes. Throws InputError if it is too short for one
+// training window and one test window. Throws as ThrowCannotRead does if it
+// cannot be read.
 TextWindows ReadTextWindows(const std::filesystem::path& file, int64_t context);
 
 }  // namespace hvdlite::trainers

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kPadding = 4;
 
-// Of CIFAR-10's training images, for pixels from 0 to 1.
+// Mean and deviation of CIFAR-10's training images, for pixels from 0 to 1.
 constexpr float kCifar10Mean[kImageChannels] = {0.4914F, 0.4822F, 0.4465F};
 constexpr float kCifar10Deviation[kImageChannels] = {0.2470F, 0.2435F, 0.2616F};
 
@@ -69,17 +69,17 @@ std::string DescribeCifar10Training() {
 }
 
 std::string DescribeCifar10Evaluation() {
-  return absl::StrCat("CIFAR-10's recipe: as they are, ",
+  return absl::StrCat("CIFAR-10's recipe: unchanged, ",
                       DescribeNormalisation(kCifar10Mean, kCifar10Deviation));
 }
 
 namespace {
 
-// Of ImageNet's training images, for pixels from 0 to 1.
+// Mean and deviation of ImageNet's training images, for pixels from 0 to 1.
 constexpr float kImageNetMean[3] = {0.485F, 0.456F, 0.406F};
 constexpr float kImageNetDeviation[3] = {0.229F, 0.224F, 0.225F};
 
-// Of width to height, or of the inverse.
+// Limit for width / height and for its inverse.
 constexpr double kMaxRatio = 4.0 / 3.0;
 constexpr double kJitter = 0.4;
 constexpr double kGreyShare = 0.1;
@@ -88,7 +88,7 @@ double MinArea(ImageRecipe recipe) {
   return recipe == ImageRecipe::kImageNet ? 0.08 : 0.8;
 }
 
-// What the shorter side is resized to before the middle is taken: 256 for 224.
+// The length of the shorter side before the centre crop: 256 for 224.
 int64_t ShorterSideFor(int64_t side) {
   return std::lround(static_cast<double>(side) * 256 / 224);
 }
@@ -97,7 +97,7 @@ double Between(double low, double high, base::KeyedRandom& random) {
   return low + (high - low) * random.Uniform();
 }
 
-// The largest crop in the middle whose proportions are allowed.
+// The largest centre crop with allowed proportions.
 CropBox CentralCrop(int64_t width, int64_t height) {
   const auto limit = [](int64_t side) {
     return std::max<int64_t>(std::lround(static_cast<double>(side) * kMaxRatio),
@@ -111,7 +111,7 @@ CropBox CentralCrop(int64_t width, int64_t height) {
           .height = crop_height};
 }
 
-// torchvision's RandomResizedCrop.get_params.
+// As in torchvision's RandomResizedCrop.get_params.
 CropBox DrawCrop(int64_t width, int64_t height, double min_area,
                  base::KeyedRandom& random) {
   constexpr int kAttempts = 10;
@@ -202,7 +202,7 @@ std::string DescribeEvaluation(ImageRecipe recipe, int64_t side) {
           ? absl::StrCat("ImageNet's recipe: shorter side resized to ",
                          ShorterSideFor(side), ", ", square, " in the middle, ")
           : absl::StrCat("domain generalisation's recipe: resized to ", square,
-                         " whatever the proportions, "),
+                         " without keeping the proportions, "),
       DescribeNormalisation(kImageNetMean, kImageNetDeviation));
 }
 

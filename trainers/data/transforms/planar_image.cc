@@ -7,15 +7,15 @@
 namespace hvdlite::trainers {
 namespace {
 
-// What one pixel of the output is made of: weights, which add up to 1, of
-// consecutive pixels of the input.
+// The weights of consecutive input pixels for one output pixel. They add up to
+// 1.
 struct Taps {
   int64_t first = 0;
   std::vector<float> weights;
 };
 
-// One for each of `count` pixels, from the `begin`th, of the `out` pixels that
-// replace `in` pixels of a row or column.
+// Resizing `in` pixels of a row or column gives `out` pixels. Returns the Taps
+// of `count` of these, from number `begin` on.
 std::vector<Taps> TriangleFilter(int64_t in, int64_t out, int64_t begin,
                                  int64_t count) {
   const double scale = static_cast<double>(in) / static_cast<double>(out);
@@ -41,7 +41,7 @@ std::vector<Taps> TriangleFilter(int64_t in, int64_t out, int64_t begin,
   return filter;
 }
 
-// The rows of the crop at their new width: a pixel for each of the filter's.
+// Resizes the rows of the crop to the width of the filter.
 PlanarImage ResizeRows(const RgbImage& image, const CropBox& crop,
                        const std::vector<Taps>& filter) {
   const auto width = static_cast<int64_t>(filter.size());
@@ -80,8 +80,8 @@ PlanarImage ResizeColumns(const PlanarImage& image,
   return output;
 }
 
-// For the `side` pixels in the middle; of an odd rest, the even half is before
-// them, as torchvision rounds.
+// The filter for the `side` pixels in the centre. If the remainder is odd, the
+// part before them has an even size, as torchvision rounds.
 std::vector<Taps> FilterOfMiddle(int64_t in, int64_t out, int64_t side) {
   const int64_t begin = std::lrint(static_cast<double>(out - side) / 2);
   return TriangleFilter(in, out, begin, side);
@@ -103,7 +103,7 @@ PlanarImage ResizeAndTakeMiddle(const RgbImage& image, int64_t shorter,
         from, shorter * from / std::min(image.width, image.height), side);
   };
   std::vector<Taps> rows = filter(image.height);
-  const int64_t top = rows.front().first;  // of the rows that count
+  const int64_t top = rows.front().first;  // the first row that is needed
   for (Taps& taps : rows) taps.first -= top;
   const int64_t height =
       rows.back().first + static_cast<int64_t>(rows.back().weights.size());
@@ -126,15 +126,15 @@ float Luminance(const PlanarImage& image, int64_t pixel) {
          0.114F * image.plane(2)[pixel];
 }
 
-// How much of the colour with this hue is missing in a channel: HSV to RGB is
-// value * (1 - saturation * Missing(hue + offset)), with the offsets 0, 4 and 2
-// sixths for red, green and blue.
+// How much of the colour with this hue is missing in a channel. HSV to RGB is
+// value * (1 - saturation * Missing(hue + offset)); the offsets of red, green
+// and blue are 0, 4 and 2 sixths.
 float Missing(float hue, float offset) {
   const float sixth = std::fmod(hue * 6.0F + offset, 6.0F);
   return 1.0F - Clamp(std::abs(sixth - 3.0F) - 1.0F);
 }
 
-// In [0, 1), of a pixel that is not grey.
+// Returns the hue in [0, 1) of a pixel that is not grey.
 float Hue(float red, float green, float blue, float value, float chroma) {
   float sixth = 0;
   if (value == red) {

@@ -1,4 +1,4 @@
-// An image as transforms work on it: cropping, resizing and changes of colour.
+// The image type of transforms, with cropping, resizing and changes of colour.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace hvdlite::trainers {
 
-// Three planes (red, green, blue) of rows; 0 to 1 until normalised.
+// Three planes (red, green, blue) of rows. Values are from 0 to 1 before
+// normalisation.
 struct PlanarImage {
   PlanarImage(int64_t image_width, int64_t image_height)
       : width(image_width),
@@ -27,7 +28,7 @@ struct PlanarImage {
   std::vector<float> values;
 };
 
-// A rectangle of pixels inside an image, of at least one pixel.
+// A rectangle of at least one pixel inside an image.
 struct CropBox {
   int64_t left = 0;
   int64_t top = 0;
@@ -37,22 +38,23 @@ struct CropBox {
   bool operator==(const CropBox&) const = default;
 };
 
-// The crop, resized to `width` x `height`, with values from 0 to 1. Bilinear,
-// with the filter widened by the factor of shrinking, so that every pixel of
-// the crop counts: what Pillow's BILINEAR and torchvision with antialias do,
-// but without rounding to bytes. Pixels outside of the crop have no influence.
+// Returns the crop, resized to `width` x `height`, with values from 0 to 1. The
+// filter is bilinear. When it shrinks the image, it is widened by the factor,
+// so that every pixel of the crop counts. Pillow's BILINEAR and torchvision
+// with antialias do the same, but round to bytes. Pixels outside the crop have
+// no influence.
 PlanarImage CropAndResize(const RgbImage& image, const CropBox& crop,
                           int64_t width, int64_t height);
 
-// The image, resized so that its shorter side has `shorter` pixels and the
-// longer one as many as keep the proportions (rounded down), and of that the
-// `side` x `side` pixels in the middle, `side` <= `shorter`: torchvision's
-// Resize and CenterCrop. Values and filter are as CropAndResize has them.
+// Resizes the image so that its shorter side has `shorter` pixels and the
+// longer one keeps the proportions (rounded down). Returns the `side` x `side`
+// pixels in the centre, `side` <= `shorter`: torchvision's Resize and
+// CenterCrop. Values and filter are as in CropAndResize.
 PlanarImage ResizeAndTakeMiddle(const RgbImage& image, int64_t shorter,
                                 int64_t side);
 
-// The changes of colour have the definitions of torchvision's
-// transforms.functional, on values from 0 to 1, to which results are clamped.
+// The changes of colour are defined as in torchvision's transforms.functional,
+// on values from 0 to 1. Results are clamped to that range.
 
 // Multiplies all values.
 void AdjustBrightness(PlanarImage& image, float factor);
@@ -63,8 +65,8 @@ void AdjustContrast(PlanarImage& image, float factor);
 // Moves each pixel away from its luminance (factor above 1) or towards it.
 void AdjustSaturation(PlanarImage& image, float factor);
 
-// Turns the hue by `shift` of the colour circle, -0.5 to 0.5; 1/3 takes red to
-// green. Saturation and value, in HSV, stay.
+// Turns the hue by `shift` of the colour circle, -0.5 to 0.5; 1/3 turns red
+// into green. Saturation and value, in HSV, do not change.
 void AdjustHue(PlanarImage& image, float shift);
 
 // Sets red, green and blue to the luminance, 0.2989 R + 0.587 G + 0.114 B.

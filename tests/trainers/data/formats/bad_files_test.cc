@@ -1,5 +1,5 @@
-// What the readers of all formats make of files that are missing, cut short or
-// corrupt.
+// Tests how the readers of all formats handle missing, truncated or corrupt
+// files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -31,7 +31,7 @@ struct Format {
   std::string file;
   void (*write)(const Folder&);  // one sample
   void (*read)(const Folder&);
-  int64_t spare_bytes = 0;  // at the end of the file, which may be missing
+  int64_t spare_bytes = 0;  // optional bytes at the end of the file
 };
 
 RgbImage PictureToSpoil() {
@@ -81,14 +81,14 @@ INSTANTIATE_TEST_SUITE_P(All, FormatTest,
                          ::testing::Values(kCifar10, kMnist, kNpy, kJpeg, kPng),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(FormatTest, MissingFolderIsAnError) {
+TEST_P(FormatTest, MissingDirectoryIsAnError) {
   EXPECT_THAT([] { GetParam().read("/nonexistent/data"); },
               ThrowsMessage<support::InputError>(
                   ::testing::AllOf(HasSubstr("/nonexistent/data"),
                                    HasSubstr("No such file or directory"))));
 }
 
-TEST_P(FormatTest, UnwritableFolderIsAnErrorThatNamesTheFile) {
+TEST_P(FormatTest, UnwritableDirectoryIsAnErrorThatNamesTheFile) {
   EXPECT_THAT([] { GetParam().write("/nonexistent"); },
               ThrowsMessage<support::InputError>(
                   HasSubstr("'/nonexistent/" + GetParam().file + "'")));
@@ -111,14 +111,14 @@ TEST_P(FormatTest, EveryTruncationIsAnErrorThatNamesTheFile) {
 struct BadFile {
   Format format;
   std::string name;
-  // By name, in the format's folder.
+  // Names and bytes, in the format's directory.
   std::vector<std::pair<std::string, std::string>> files;
-  std::vector<std::string> message;  // its parts
+  std::vector<std::string> message;  // parts of the error message
 };
 
 class BadFileTest : public ::testing::TestWithParam<BadFile> {};
 
-TEST_P(BadFileTest, IsRefusedWithTheReason) {
+TEST_P(BadFileTest, IsAnErrorWithTheReason) {
   const TemporaryDirectory folder;
   for (const auto& [name, bytes] : GetParam().files) {
     WriteFileBytes(folder / name, bytes);
@@ -134,7 +134,7 @@ TEST_P(BadFileTest, IsRefusedWithTheReason) {
   }
 }
 
-// What the format writes, changed.
+// A file of the format with a change.
 BadFile Changed(const Format& format, const std::string& name,
                 const std::function<void(std::string&)>& change,
                 const std::vector<std::string>& message) {
@@ -183,14 +183,14 @@ size_t FindMarker(const std::string& bytes, char code) {
 constexpr char kStartOfFrame = '\xc0';
 constexpr char kStartOfScan = '\xda';
 
-// Of 32639 or 32576 pixels a side.
+// Changes the size to 32639 or 32576 pixels a side.
 void MakeHugeJpeg(std::string& bytes) {
   const size_t frame = FindMarker(bytes, kStartOfFrame);
   for (size_t i = 5; i < 9; ++i) bytes[frame + i] = 0x7f;  // height and width
 }
 
 void MakeHugePng(std::string& bytes) {
-  constexpr size_t kHeader = 12;  // where IHDR's type is, then its 13 bytes
+  constexpr size_t kHeader = 12;  // IHDR's type and its 13 bytes
   for (const size_t side : {kHeader + 4, kHeader + 8}) bytes[side + 2] = 0x7f;
   const uLong checksum =
       crc32(0, reinterpret_cast<const Bytef*>(bytes.data()) + kHeader, 4 + 13);
@@ -198,7 +198,7 @@ void MakeHugePng(std::string& bytes) {
                 BigEndianBytes({static_cast<uint32_t>(checksum)}));
 }
 
-// Bits that are all ones are no Huffman code; a zero follows each 0xff.
+// A sequence of ones is not a Huffman code; each 0xff is followed by a zero.
 void SpoilScan(std::string& bytes) {
   const size_t scan = FindMarker(bytes, kStartOfScan);
   for (size_t i = 40; i < 140; ++i) {
@@ -255,14 +255,14 @@ std::vector<BadFile> BadFiles() {
                {"ends at offset 1583, in image 1 of 2: expected 1 more"}),
       BadMnist("CutInTheLabels", ImagesOf(2), LabelsOf(two).substr(0, 9),
                {"train-labels", "ends at offset 9, in label 1 of 2"}),
-      // They are not allocated before they are read.
+      // The images are not allocated before they are read.
       BadMnist("PromisesMoreThanThereIs",
                BigEndianBytes({0x803, 0xffffffff, 28, 28}), LabelsOf({1}),
                {"ends at offset 16, in image 0 of 4294967295"}),
-      BadMnist("GoesOnAfterTheImages", ImagesOf(1) + "x", LabelsOf({1}),
-               {"train-images", "expected its end at offset 800"}),
-      BadMnist("GoesOnAfterTheLabels", ImagesOf(1), LabelsOf({1}) + "x",
-               {"train-labels", "expected its end at offset 9"}),
+      BadMnist("DataAfterTheImages", ImagesOf(1) + "x", LabelsOf({1}),
+               {"train-images", "its end should be at offset 800"}),
+      BadMnist("DataAfterTheLabels", ImagesOf(1), LabelsOf({1}) + "x",
+               {"train-labels", "its end should be at offset 9"}),
       BadMnist("LabelAbove9", ImagesOf(3), LabelsOf({0, 9, 10}),
                {"label 10 of image 2 in ", "train-labels",
                 "at offset 10; expected 0 to 9"}),
@@ -275,13 +275,13 @@ std::vector<BadFile> BadFiles() {
       {kJpeg,
        "NoImage",
        {{"a.jpg", "<html>not found</html>"}},
-       {"a.jpg' is no image", "22 bytes", "a JPEG or PNG"}},
+       {"a.jpg' is not an image", "22 bytes", "as a JPEG nor as a PNG"}},
       Changed(kJpeg, "CutInTheScan",
               [](std::string& bytes) { bytes.resize(bytes.size() - 500); },
               {"Premature end of JPEG file", "after offset ", " of "}),
       Changed(kJpeg, "CorruptScan", SpoilScan, {"Corrupt JPEG data"}),
       Changed(kJpeg, "CorruptHeader", SpoilFrame, {"after offset "}),
-      // Before they are decoded.
+      // The size is checked before decoding.
       Changed(kJpeg, "Huge", MakeHugeJpeg,
               {"32639x32639 pixels", "at most 67108864"}),
       Changed(kPng, "Huge", MakeHugePng,

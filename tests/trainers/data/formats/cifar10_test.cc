@@ -20,7 +20,7 @@ void WriteBytes(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-// A record whose pixels count up from `first_pixel`.
+// A record whose pixels are consecutive numbers from `first_pixel` on.
 std::string Record(char label, uint8_t first_pixel) {
   std::string record(1, label);
   for (int64_t i = 0; i < kImageBytes; ++i) {
@@ -53,7 +53,7 @@ TEST(Cifar10Test, ReadsLabelsAndPixelsOfAllTrainingFilesInOrder) {
               ThrowsMessage<support::InputError>(HasSubstr("test_batch.bin")));
 }
 
-TEST(Cifar10Test, FindsTheArchivesFolder) {
+TEST(Cifar10Test, FindsTheArchivesDirectory) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "cifar-10-batches-bin");
   WriteBytes(directory / "cifar-10-batches-bin/test_batch.bin", Record(4, 0));

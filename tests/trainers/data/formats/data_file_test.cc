@@ -29,7 +29,7 @@ std::string Read(ByteReader& reader, size_t size_bytes,
   return bytes;
 }
 
-// Bytes that do not compress to almost nothing.
+// Bytes that cannot be compressed much.
 std::string ManyBytes() {
   std::string bytes;
   uint32_t state = 1;
@@ -63,7 +63,7 @@ TEST_P(PlainOrGzippedTest, ReadsBackWhatWasWritten) {
   EXPECT_NO_THROW(reader.ExpectEnd());
 }
 
-TEST_P(PlainOrGzippedTest, EarlyEndIsAnErrorThatNamesWhatWasBeingRead) {
+TEST_P(PlainOrGzippedTest, EarlyEndIsAnErrorThatNamesThePart) {
   WritePlainOrGzipped(file_, "abcdefg");
   ByteReader reader(file_);
   Read(reader, 3);
@@ -89,7 +89,7 @@ TEST_P(PlainOrGzippedTest, EmptyFileIsRead) {
   EXPECT_NO_THROW(reader.ExpectEnd());
 }
 
-TEST(ByteReaderTest, TheContentDecidesWhetherAFileIsGzipped) {
+TEST(ByteReaderTest, ContentDecidesWhetherAFileIsGzipped) {
   const TemporaryDirectory directory;
   WriteFileBytes(directory / "plain.gz", "abc");
   ByteReader plain(directory / "plain.gz");
@@ -100,10 +100,10 @@ TEST(ByteReaderTest, TheContentDecidesWhetherAFileIsGzipped) {
   EXPECT_EQ(Read(gzipped, 3), "abc");
 }
 
-// A file of this kernel's that fails with EIO.
+// A file of the kernel that fails with EIO.
 constexpr char kFailing[] = "/proc/self/mem";
 
-TEST(CannotReadTest, WhatAnotherTryMayReadIsNoInputError) {
+TEST(CannotReadTest, TemporaryErrorsAreNotInputErrors) {
   for (const int code :
        {ENOENT, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, EACCES}) {
     EXPECT_THAT(
@@ -124,7 +124,7 @@ TEST(CannotReadTest, WhatAnotherTryMayReadIsNoInputError) {
   }
 }
 
-TEST(CannotReadTest, InputOutputErrorsAreNoInputErrors) {
+TEST(CannotReadTest, InputOutputErrorsAreNotInputErrors) {
   const TemporaryDirectory directory;
   std::filesystem::create_symlink(kFailing, directory / "data");
   const auto expect = [&](const std::function<void()>& read) {
@@ -145,7 +145,7 @@ TEST(CannotReadTest, InputOutputErrorsAreNoInputErrors) {
   });
 }
 
-TEST(WholeFileTest, IsRead) {
+TEST(WholeFileTest, ReadsRegularAndVirtualFiles) {
   const TemporaryDirectory directory;
   const std::string text = ManyBytes();
   for (const std::string& bytes : {std::string(), text}) {
@@ -153,7 +153,7 @@ TEST(WholeFileTest, IsRead) {
     const std::vector<uint8_t> whole = ReadWholeFile(directory / "data");
     EXPECT_EQ(std::string(whole.begin(), whole.end()), bytes);
   }
-  // One that does not say its size.
+  // A file without a size.
   EXPECT_GT(ReadWholeFile("/proc/self/status").size(), 100U);
   EXPECT_THAT([&] { ReadWholeFile(directory.path()); },
               ThrowsMessage<support::InputError>(EndsWith("Is a directory")));
@@ -174,7 +174,7 @@ TEST(ByteReaderTest, DirectoryIsAnError) {
           HasSubstr(directory.path().string()), HasSubstr("is a directory"))));
 }
 
-TEST(ByteReaderTest, GzipFileThatIsCutShortIsAnErrorThatNamesTheOffset) {
+TEST(ByteReaderTest, TruncatedGzipFileIsAnErrorThatNamesTheOffset) {
   const TemporaryDirectory directory;
   WritePlainOrGzipped(directory / "data.gz", ManyBytes());
   const std::string compressed = FileBytes(directory / "data.gz");
@@ -192,7 +192,7 @@ TEST(ByteReaderTest, CorruptGzipDataIsAnError) {
   const TemporaryDirectory directory;
   WritePlainOrGzipped(directory / "data.gz", std::string(1000, 'a'));
   std::string compressed = FileBytes(directory / "data.gz");
-  compressed[10] = static_cast<char>(0xff);  // no such type of block
+  compressed[10] = static_cast<char>(0xff);  // an invalid type of block
   WriteFileBytes(directory / "data.gz", compressed);
   ByteReader reader(directory / "data.gz");
   EXPECT_THAT(
@@ -204,7 +204,7 @@ TEST(ByteReaderTest, WrongChecksumIsAnErrorAtTheEnd) {
   const TemporaryDirectory directory;
   WritePlainOrGzipped(directory / "data.gz", "abc");
   std::string compressed = FileBytes(directory / "data.gz");
-  compressed[compressed.size() - 8] ^= 1;  // CRC-32, then the length
+  compressed[compressed.size() - 8] ^= 1;  // CRC-32, before the length
   WriteFileBytes(directory / "data.gz", compressed);
   EXPECT_THAT(
       [&] {
@@ -217,26 +217,27 @@ TEST(ByteReaderTest, WrongChecksumIsAnErrorAtTheEnd) {
                 HasSubstr("incorrect data check"))));
 }
 
-TEST(ByteWriterTest, GzipsWhereTheNameSaysSoWithoutNameOrTime) {
+TEST(ByteWriterTest, GzipsFilesNamedGzWithoutNameOrTime) {
   const TemporaryDirectory directory;
   WritePlainOrGzipped(directory / "a", "abc");
   EXPECT_EQ(FileBytes(directory / "a"), "abc");
   WritePlainOrGzipped(directory / "a.gz", "abc");
   const std::string bytes = FileBytes(directory / "a.gz");
-  // Magic number, deflate, no flags, no time (RFC 1952, section 2.3).
+  // The header has magic number, deflate, no flags, no time (RFC 1952, section
+  // 2.3).
   EXPECT_THAT(bytes, StartsWith(std::string("\x1f\x8b\x08\0\0\0\0\0", 8)));
   WritePlainOrGzipped(directory / "b.gz", "abc");
   EXPECT_EQ(FileBytes(directory / "b.gz"), bytes);
 }
 
-TEST(ByteWriterTest, FileThatCannotBeMadeIsAnErrorThatNamesIt) {
+TEST(ByteWriterTest, FileThatCannotBeCreatedIsAnErrorThatNamesIt) {
   EXPECT_THAT([] { ByteWriter("/nonexistent/data.gz"); },
               ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("'/nonexistent/data.gz'"),
                         HasSubstr("No such file or directory"))));
 }
 
-TEST(ByteWriterTest, FullDiskIsAnErrorAtTheLatestOnClosing) {
+TEST(ByteWriterTest, FullDiskIsAnErrorByCloseAtTheLatest) {
   const TemporaryDirectory directory;
   for (const char* const name : {"data", "data.gz"}) {
     std::filesystem::create_symlink("/dev/full", directory / name);

@@ -21,7 +21,7 @@ using ::testing::ThrowsMessage;
 
 using Bytes = std::vector<uint8_t>;
 
-// A PNG, one pixel high, of samples in a format of libpng's.
+// A PNG of one row, with samples in a format of libpng.
 template <typename Sample>
 Bytes EncodeRow(int width, png_uint_32 format, const std::vector<Sample>& row,
                 const Bytes& palette = {}) {
@@ -47,11 +47,11 @@ struct PngOf {
   int width = 1;
   std::vector<Bytes> rows;
   int interlace = PNG_INTERLACE_NONE;
-  Bytes transparencies = {};  // of the palette's colours
+  Bytes transparencies = {};  // for the colours of the palette
 };
 
-// What libpng's simplified interface does not write: neither gAMA nor sRGB,
-// samples of any size, interlaced.
+// Writes PNGs that libpng's simplified interface cannot write: without gAMA and
+// sRGB, with samples of any size, interlaced.
 Bytes Encode(PngOf png) {
   png_structp file =
       png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -103,7 +103,7 @@ TEST(PngTest, PaletteIsLookedUp) {
               ElementsAre(40, 50, 60, 10, 20, 30, 40, 50, 60));
 }
 
-TEST(PngTest, TransparentPixelsShowWhite) {
+TEST(PngTest, TransparentPixelsBecomeWhite) {
   const Bytes bytes =
       EncodeRow<uint8_t>(2, PNG_FORMAT_RGBA, {10, 20, 30, 255, 10, 20, 30, 0});
   EXPECT_THAT(DecodePng(bytes, "a.png").pixels,
@@ -160,7 +160,7 @@ TEST(PngTest, ColoursOfAPaletteMayBeTransparent) {
               ElementsAre(10, 20, 30, 255, 255, 255));
 }
 
-TEST(PngTest, InterlacedIsAsOthers) {
+TEST(PngTest, InterlacedImageIsReadAsOthers) {
   std::vector<Bytes> rows(9, Bytes(9));
   for (uint8_t y = 0; y < 9; ++y) {
     for (uint8_t x = 0; x < 9; ++x) rows[y][x] = 9 * y + x;
@@ -181,7 +181,7 @@ RgbImage Picture() {
                             0);
 }
 
-TEST(ImageFileTest, ContentSaysTheFormatAndNotTheName) {
+TEST(ImageFileTest, ContentDecidesTheFormat) {
   const TemporaryDirectory directory;
   WriteImageFile(directory / "a.jpg", Picture(), ImageFormat::kPng);
   WriteImageFile(directory / "b.png", Picture(), ImageFormat::kJpeg);
@@ -189,11 +189,11 @@ TEST(ImageFileTest, ContentSaysTheFormatAndNotTheName) {
   EXPECT_EQ(ReadImageFile(directory / "b.png").width, 16);
 }
 
-TEST(ImageFileTest, WhatIsNoFileIsAnErrorThatNamesIt) {
+TEST(ImageFileTest, NonRegularFileIsAnErrorThatNamesIt) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "folder.jpg");
   std::filesystem::create_symlink("/nonexistent", directory / "link.jpg");
-  // Nobody writes to it.
+  // The pipe has no writer.
   ASSERT_EQ(mkfifo((directory / "pipe.jpg").c_str(), 0600), 0);
   for (const char* name : {"folder.jpg", "link.jpg", "pipe.jpg"}) {
     EXPECT_THAT([&] { ReadImageFile(directory / name); },

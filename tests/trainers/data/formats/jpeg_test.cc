@@ -1,6 +1,6 @@
 #include "trainers/data/formats/image_file.h"
 
-// jpeglib.h needs what stdio.h declares.
+// jpeglib.h needs declarations of stdio.h.
 // clang-format off
 #include <stdio.h>
 #include <jpeglib.h>
@@ -33,13 +33,13 @@ RgbImage Picture(int64_t side) {
 Bytes JpegBytes() { return EncodeJpeg(Picture(64), /*quality=*/95); }
 
 struct FlatJpeg {
-  std::vector<JSAMPLE> pixel;  // of a sample for each component
+  std::vector<JSAMPLE> pixel;  // one sample for each component
   J_COLOR_SPACE colours = JCS_GRAYSCALE;
   J_COLOR_SPACE stored_as = JCS_GRAYSCALE;
   bool adobe_marker = false;
 };
 
-// An 8x8 JPEG that is the same everywhere.
+// An 8x8 JPEG of one colour.
 Bytes Encode(const FlatJpeg& flat) {
   jpeg_error_mgr errors;
   jpeg_compress_struct jpeg;
@@ -75,7 +75,7 @@ auto RefusesJpegWith(const ::testing::Matcher<std::string>& message) {
       AllOf(HasSubstr("'a.jpg'"), message));
 }
 
-TEST(JpegTest, ReadsBackNearlyWhatItWrote) {
+TEST(JpegTest, ReadsBackAlmostWhatItWrote) {
   const RgbImage picture = Picture(61);
   const RgbImage read = DecodeJpeg(EncodeJpeg(picture, 100), "a.jpg");
   ASSERT_EQ(read.width, 61);
@@ -105,7 +105,7 @@ TEST(JpegTest, PixelsAreRowsOfRedGreenAndBlue) {
   EXPECT_NEAR(read.pixels[read.pixels.size() - 2], 130, 6);
 }
 
-TEST(JpegTest, BytesDependOnTheImageAlone) {
+TEST(JpegTest, BytesDependOnlyOnTheImage) {
   EXPECT_EQ(JpegBytes(), JpegBytes());
 }
 
@@ -115,7 +115,7 @@ TEST(JpegTest, GreyBecomesRedGreenAndBlue) {
   EXPECT_THAT(read.pixels, Each(100));
 }
 
-// That every pixel of `jpeg` is nearly this one.
+// Expects that every pixel of `jpeg` has almost this colour.
 void ExpectColour(const Bytes& jpeg, int red, int green, int blue) {
   const RgbImage read = DecodeJpeg(jpeg, "a.jpg");
   ASSERT_EQ(read.pixels.size(), 3U * 8 * 8);
@@ -126,7 +126,7 @@ void ExpectColour(const Bytes& jpeg, int red, int green, int blue) {
   }
 }
 
-TEST(JpegTest, FourInksAreTheInverse) {
+TEST(JpegTest, FourInksAreInverted) {
   for (const J_COLOR_SPACE stored_as : {JCS_CMYK, JCS_YCCK}) {
     ExpectColour(Encode({.pixel = {200, 100, 50, 255},
                          .colours = JCS_CMYK,
@@ -141,8 +141,8 @@ TEST(JpegTest, FourInksAreTheInverse) {
   }
 }
 
-// As torchvision has it.
-TEST(JpegTest, FourInksWithoutAdobesMarkerAreTheInverseToo) {
+// As in torchvision.
+TEST(JpegTest, FourInksWithoutAdobesMarkerAreInverted) {
   ExpectColour(Encode({.pixel = {200, 100, 50, 255},
                        .colours = JCS_CMYK,
                        .stored_as = JCS_CMYK}),
@@ -153,7 +153,7 @@ TEST(JpegTest, FourInksWithoutAdobesMarkerAreTheInverseToo) {
                0, 0, 0);
 }
 
-TEST(JpegTest, TruncatedInksAreRefused) {
+TEST(JpegTest, TruncatedInksAreAnError) {
   Bytes bytes = Encode({.pixel = {200, 100, 50, 255},
                         .colours = JCS_CMYK,
                         .stored_as = JCS_YCCK,
@@ -163,7 +163,7 @@ TEST(JpegTest, TruncatedInksAreRefused) {
               RefusesJpegWith(HasSubstr("Premature end of JPEG file")));
 }
 
-TEST(JpegTest, TwoComponentsAreRefused) {
+TEST(JpegTest, TwoComponentsAreAnError) {
   EXPECT_THAT(
       [] {
         DecodeJpeg(Encode({.pixel = {1, 2},

@@ -30,7 +30,7 @@ std::string BigEndian(std::initializer_list<uint32_t> numbers) {
   return bytes;
 }
 
-// A file of images, each of one shade.
+// A file of images, each of one grey value.
 std::string Images(const std::string& shades) {
   std::string bytes =
       BigEndian({0x803, static_cast<uint32_t>(shades.size()), 28, 28});
@@ -67,7 +67,7 @@ TEST_F(MnistTest, ReadsImagesAndLabelsOfBothSplits) {
               ElementsAre(4));
 }
 
-TEST_F(MnistTest, ReadsGzippedFilesAndTheArchivesFolder) {
+TEST_F(MnistTest, ReadsGzippedFilesAndTheArchivesDirectory) {
   const std::filesystem::path folder = directory_ / "MNIST/raw";
   std::filesystem::create_directories(folder);
   WritePlainOrGzipped(folder / "train-images-idx3-ubyte.gz", Images("ab"));
@@ -101,8 +101,8 @@ TEST_F(MnistTest, WritesTheDocumentedBytes) {
   EXPECT_EQ(FileBytes(directory_ / "train-labels-idx1-ubyte"), Labels({5, 6}));
 }
 
-// Which takes no other numbers of images.
-TEST_F(MnistTest, LibTorchReadsFilesOfFullSizeAlike) {
+// LibTorch accepts only the full number of images.
+TEST_F(MnistTest, LibTorchReadsTheSameFromFullSizeFiles) {
   using torch::data::datasets::MNIST;
   for (const auto& [split, mode, count] :
        {std::tuple(MnistSplit::kTrain, MNIST::Mode::kTrain, 60000),

@@ -60,8 +60,8 @@ class NpyTest : public ::testing::Test {
     return ReadNpy(file_);
   }
 
-  // Expects that a file of these bytes is refused with a message that names the
-  // file and has `part`.
+  // Expects that a file of these bytes is an error whose message names the file
+  // and has `part`.
   void ExpectRefused(const std::string& bytes, const std::string& part) const {
     EXPECT_THAT([&] { ReadBytes(bytes); },
                 ThrowsMessage<support::InputError>(AllOf(
@@ -147,7 +147,7 @@ TEST_F(NpyTest, WritesTheBytesThatNumpyDocuments) {
   EXPECT_EQ(FileBytes(file_), Header(text + '\n') + Floats({1, -2}));
 }
 
-TEST_F(NpyTest, ReadsPieceByPieceAndTellsTheOffset) {
+TEST_F(NpyTest, ReadsPieceByPieceAndReportsTheOffset) {
   WriteFileBytes(file_, Header(kTwoByThree) + Floats({1, 2, 3, 4, 5, 6}));
   NpyReader reader(file_);
   const auto first_bytes = static_cast<int64_t>(Header(kTwoByThree).size());
@@ -165,32 +165,32 @@ TEST_F(NpyTest, ReadsPieceByPieceAndTellsTheOffset) {
   EXPECT_EQ(reader.remaining(), 0);
 }
 
-TEST_F(NpyTest, WrongMagicIsRefused) {
+TEST_F(NpyTest, WrongMagicIsAnError) {
   ExpectRefused("\x93NUMPX", "expected the bytes \\x93NUMPY at offset 0");
   ExpectRefused("\x93NU", "ends at offset 3, in the magic string");
   ExpectRefused(Header(kTwoByThree).substr(0, 40), "ends at offset 40, in ");
 }
 
-TEST_F(NpyTest, UnknownVersionIsRefused) {
+TEST_F(NpyTest, UnknownVersionIsAnError) {
   ExpectRefused(Header(kTwoByThree, 4),
                 "version 4.0 at offset 6; expected 1.0, 2.0 or 3.0");
   ExpectRefused(Header(kTwoByThree, 0), "version 0.0 at offset 6");
   ExpectRefused(std::string("\x93NUMPY\x01\x01", 8), "version 1.1 at offset 6");
 }
 
-TEST_F(NpyTest, HugeHeaderIsRefused) {
+TEST_F(NpyTest, HugeHeaderIsAnError) {
   ExpectRefused(std::string("\x93NUMPY\x02\0", 8) + LittleEndian(65536, 4),
-                "header of 65536 bytes, says offset 8");
+                "header of 65536 bytes according to offset 8");
 }
 
-TEST_F(NpyTest, MissingElementsAreRefused) {
+TEST_F(NpyTest, MissingElementsAreAnError) {
   ExpectRefused(Header(kTwoByThree) + Floats({1, 2, 3, 4, 5}),
                 "ends at offset " +
                     std::to_string(Header(kTwoByThree).size() + 20) +
                     ", in the elements: expected 4 more bytes");
 }
 
-TEST_F(NpyTest, MissingElementsNameThePieceThatWasBeingRead) {
+TEST_F(NpyTest, MissingElementsNameThePiece) {
   WriteFileBytes(file_, Header(kTwoByThree) + Floats({1, 2, 3, 4, 5}));
   NpyReader reader(file_);
   std::vector<float> row(3);
@@ -200,29 +200,29 @@ TEST_F(NpyTest, MissingElementsNameThePieceThatWasBeingRead) {
       ThrowsMessage<support::InputError>(HasSubstr("in row 1: expected 4")));
 }
 
-TEST_F(NpyTest, ElementsThatTheShapePromisesAreNotAllocatedBeforeTheyAreRead) {
+TEST_F(NpyTest, ElementsAreNotAllocatedBeforeTheyAreRead) {
   ExpectRefused(Header("{'descr': '<f4', 'fortran_order': False, 'shape': "
                        "(1000000000000,), }") +
                     Floats({1}),
                 "in the elements");
 }
 
-TEST_F(NpyTest, TrailingBytesAreRefused) {
+TEST_F(NpyTest, TrailingBytesAreAnError) {
   ExpectRefused(Header(kTwoByThree) + Floats({1, 2, 3, 4, 5, 6}) + "x",
-                "goes on after its data: expected its end at offset " +
+                "has more data than expected: its end should be at offset " +
                     std::to_string(Header(kTwoByThree).size() + 24));
   ExpectRefused(
       Header("{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }") + "x",
-      "goes on after its data");
+      "has more data than expected");
 }
 
-TEST_F(NpyTest, FortranOrderIsRefused) {
+TEST_F(NpyTest, FortranOrderIsAnError) {
   ExpectRefused(
       Header("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }"),
       ", at offset 10; expected C order");
 }
 
-TEST_F(NpyTest, OtherElementsAreRefusedAndNamed) {
+TEST_F(NpyTest, OtherElementTypeIsAnErrorThatNamesIt) {
   for (const std::string descr :
        {">f4", "=f4", "|f4", "f4", "<f2", "<i4", ""}) {
     ExpectRefused(Header("{'descr': '" + descr +
@@ -231,14 +231,14 @@ TEST_F(NpyTest, OtherElementsAreRefusedAndNamed) {
   }
 }
 
-TEST_F(NpyTest, ShapeWhoseProductOverflowsIsRefused) {
+TEST_F(NpyTest, OverflowOfTheShapeIsAnError) {
   ExpectRefused(Header("{'descr': '<f4', 'fortran_order': False, 'shape': "
                        "(4294967296, 4294967296), }"),
-                "product that is too large");
-  // 2^61 elements fit into an int64_t, their bytes do not.
+                "describes too many elements");
+  // 2^61 elements fit into an int64_t, but not their bytes.
   ExpectRefused(Header("{'descr': '<f4', 'fortran_order': False, 'shape': "
                        "(2305843009213693952,), }"),
-                "product that is too large");
+                "describes too many elements");
 }
 
 struct MalformedHeader {
@@ -247,7 +247,7 @@ struct MalformedHeader {
   std::string expected;
 };
 
-TEST_F(NpyTest, MalformedHeaderIsRefusedNamingTheOffset) {
+TEST_F(NpyTest, MalformedHeaderIsAnErrorThatNamesTheOffset) {
   const std::vector<MalformedHeader> cases = {
       {"", 0, "found its end, expected '{'"},
       {"['descr']", 0, "found \"['descr']\", expected '{'"},

@@ -22,7 +22,7 @@ using ::testing::ThrowsMessage;
 
 constexpr float kBlackRed = -0.4914F / 0.2470F;
 
-TEST(AugmentationTest, DependsOnSeedEpochAndSampleAlone) {
+TEST(AugmentationTest, DependsOnlyOnSeedEpochAndSample) {
   const auto draw = [](uint64_t seed, int64_t epoch, int64_t sample) {
     const Augmentation a = Augmentation::Draw(seed, epoch, sample);
     return std::tuple(a.shift_x, a.shift_y, a.flip);
@@ -79,7 +79,7 @@ TEST(AugmentationTest, ShiftsPadsFlipsAndNormalises) {
   EXPECT_FLOAT_EQ(output[2 * kImageSide + 28], kBlackRed);  // to the right
 }
 
-TEST(ImageDatasetTest, SampleLooksTheSameInAnyBatch) {
+TEST(ImageDatasetTest, SampleIsTheSameInAnyBatch) {
   ImageDataset dataset(MakePatternImages(20, 1), /*augmentation_seed=*/3);
   const Batch together = dataset.Load({4, 11, 7}, /*epoch=*/2);
   const Batch alone = dataset.Load({11}, /*epoch=*/2);
@@ -89,7 +89,7 @@ TEST(ImageDatasetTest, SampleLooksTheSameInAnyBatch) {
   EXPECT_FALSE(dataset.Load({11}, /*epoch=*/3).images.equal(alone.images));
 }
 
-TEST(ImageDatasetTest, WithoutASeedImagesAreOnlyNormalised) {
+TEST(ImageDatasetTest, ImagesAreOnlyNormalisedWithoutASeed) {
   ImageSet images = MakePatternImages(1, 1);
   images.pixels.assign(kImageBytes, 0);
   ImageDataset dataset(images, std::nullopt);
@@ -98,7 +98,7 @@ TEST(ImageDatasetTest, WithoutASeedImagesAreOnlyNormalised) {
   EXPECT_TRUE(dataset.Load({0}, 1).images.equal(batch.images));
 }
 
-TEST(DatasetTest, RecipesNameWhatIsDoneToImages) {
+TEST(DatasetTest, RecipesDescribeTheTransformations) {
   EXPECT_EQ(DigitDataset(DigitSet()).recipe(),
             "normalised by the mean 0.1307 and the deviation 0.3081");
   const ImageSet images = MakePatternImages(1, 1);
@@ -107,11 +107,11 @@ TEST(DatasetTest, RecipesNameWhatIsDoneToImages) {
             "flipped in half of the cases, normalised by the mean 0.4914 "
             "0.4822 0.4465 and the deviation 0.247 0.2435 0.2616");
   EXPECT_EQ(ImageDataset(images, std::nullopt).recipe(),
-            "CIFAR-10's recipe: as they are, normalised by the mean 0.4914 "
+            "CIFAR-10's recipe: unchanged, normalised by the mean 0.4914 "
             "0.4822 0.4465 and the deviation 0.247 0.2435 0.2616");
 }
 
-TEST(SyntheticDatasetTest, IsOneFixedBatchOfItsSeed) {
+TEST(SyntheticDatasetTest, IsOneFixedBatchPerSeed) {
   const SyntheticOptions options = {
       .size = 100, .batch_size = 4, .image_side = 16, .classes = 5, .seed = 9};
   SyntheticDataset dataset(options);
@@ -127,7 +127,7 @@ constexpr int64_t kImages = 24;
 constexpr int64_t kSide = 8;
 constexpr uint64_t kSeed = 3;
 
-// Files of pictures, image i with label i % 7.
+// Files of pictures; image i has the label i % 7.
 class FolderDatasetTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -157,7 +157,7 @@ class FolderDatasetTest : public ::testing::Test {
              .skip_unreadable = true}};
   }
 
-  // Picture `i` as it is seen in that epoch's training.
+  // Picture `i` as transformed for training in that epoch.
   static torch::Tensor AsDrawn(ImageRecipe recipe, uint64_t epoch, uint64_t i) {
     return ToTensor(TransformForTraining(
         Picture(static_cast<int64_t>(i)),
@@ -183,7 +183,7 @@ TEST_F(FolderDatasetTest, EvaluationImagesAreResizedAndNormalised) {
       TransformForEvaluation(Picture(9), ImageRecipe::kImageNet, kSide))));
 }
 
-TEST_F(FolderDatasetTest, TrainingImagesAreDrawnFromSeedEpochAndIndex) {
+TEST_F(FolderDatasetTest, TrainingImagesDependOnSeedEpochAndIndex) {
   FolderDataset dataset = ForTraining();
   EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5)
                   .images[0]
@@ -191,7 +191,7 @@ TEST_F(FolderDatasetTest, TrainingImagesAreDrawnFromSeedEpochAndIndex) {
   EXPECT_FALSE(dataset.Load({9}, 5).images.equal(dataset.Load({9}, 6).images));
 }
 
-TEST_F(FolderDatasetTest, RecipeChoosesHowImagesAreChangedAndShown) {
+TEST_F(FolderDatasetTest, RecipeChoosesTheTransformations) {
   constexpr auto kRecipe = ImageRecipe::kDomainGeneralisation;
   EXPECT_TRUE(ForTraining(kRecipe)
                   .Load({9}, /*epoch=*/5)
@@ -204,7 +204,7 @@ TEST_F(FolderDatasetTest, RecipeChoosesHowImagesAreChangedAndShown) {
             DescribeEvaluation(ImageRecipe::kImageNet, kSide));
 }
 
-TEST_F(FolderDatasetTest, TwoRanksSeeTogetherWhatOneSees) {
+TEST_F(FolderDatasetTest, TwoRanksTogetherGetTheSameImagesAsOne) {
   FolderDataset dataset = ForTraining();
   const Batch whole = dataset.Load({3, 9, 1, 4, 7, 5, 2, 6}, /*epoch=*/1);
   const Batch first = dataset.Load({3, 9, 1, 4}, /*epoch=*/1);
@@ -239,7 +239,7 @@ TEST_F(FolderDatasetTest, CorruptImageIsAnErrorThatNamesIt) {
       ThrowsMessage<support::InputError>(HasSubstr(files_[5].path.string())));
 }
 
-TEST_F(FolderDatasetTest, CheckFindsTheImagesThatCannotBeRead) {
+TEST_F(FolderDatasetTest, CheckFindsUnreadableImages) {
   WriteFileBytes(files_[5].path, "");
   FolderDataset dataset = ForTraining();
   EXPECT_TRUE(dataset.reads_files());
@@ -249,7 +249,7 @@ TEST_F(FolderDatasetTest, CheckFindsTheImagesThatCannotBeRead) {
       ThrowsMessage<support::InputError>(HasSubstr(files_[5].path.string())));
 }
 
-TEST_F(FolderDatasetTest, TrainingTakesAnotherImageForOneToBeSkipped) {
+TEST_F(FolderDatasetTest, TrainingReplacesSkippedImages) {
   FolderDataset dataset = SkippingUnreadable(kSeed);
   const Batch whole = dataset.Load({4, 5, 6}, /*epoch=*/1);
   EXPECT_TRUE(whole.unreadable.empty());
@@ -261,11 +261,11 @@ TEST_F(FolderDatasetTest, TrainingTakesAnotherImageForOneToBeSkipped) {
   EXPECT_TRUE(batch.images[0].equal(whole.images[0]));
   EXPECT_FALSE(batch.images[1].equal(whole.images[1]));
   EXPECT_TRUE(batch.images[2].equal(whole.images[2]));
-  // On whatever rank, in whatever batch.
+  // The replacement does not depend on rank or batch.
   const Batch alone = dataset.Load({5}, /*epoch=*/1);
   EXPECT_TRUE(alone.images[0].equal(batch.images[1]));
   EXPECT_TRUE(alone.labels[0].equal(batch.labels[1]));
-  // In each epoch another, and always one that can be read.
+  // Each epoch has another replacement, which can always be read.
   std::set<int64_t> labels;
   for (int64_t epoch = 0; epoch < 30; ++epoch) {
     labels.insert(dataset.Load({5}, epoch).labels[0].item<int64_t>());
@@ -273,9 +273,9 @@ TEST_F(FolderDatasetTest, TrainingTakesAnotherImageForOneToBeSkipped) {
   EXPECT_GT(labels.size(), 3U);
 }
 
-TEST_F(FolderDatasetTest, ImageThatAnotherTryMayReadIsNeverSkipped) {
+TEST_F(FolderDatasetTest, ImageWithATemporaryErrorIsNeverSkipped) {
   std::filesystem::remove(files_[5].path);
-  // Reading it is an I/O error.
+  // Reading this file is an I/O error.
   std::filesystem::create_symlink("/proc/self/mem", files_[5].path);
   for (const std::optional<uint64_t> seed :
        {std::optional(kSeed), std::optional<uint64_t>()}) {
@@ -292,7 +292,7 @@ TEST_F(FolderDatasetTest, ImageThatAnotherTryMayReadIsNeverSkipped) {
   }
 }
 
-TEST_F(FolderDatasetTest, ImageIsNotTakenInPlaceOfItself) {
+TEST_F(FolderDatasetTest, ImageIsNotReplacedByItself) {
   files_.resize(3);
   WriteFileBytes(files_[1].path, "not an image");
   FolderDataset dataset = SkippingUnreadable(kSeed);
@@ -305,17 +305,17 @@ TEST_F(FolderDatasetTest, ImageIsNotTakenInPlaceOfItself) {
   EXPECT_EQ(labels, (std::set<int64_t>{0, 2}));
 }
 
-TEST_F(FolderDatasetTest, OnlyImageHasNoOtherInItsPlace) {
+TEST_F(FolderDatasetTest, SingleUnreadableImageIsAnError) {
   files_.resize(1);
   WriteFileBytes(files_[0].path, "");
   FolderDataset dataset = SkippingUnreadable(kSeed);
   EXPECT_THAT(
       [&] { dataset.Load({0}, 0); },
       ThrowsMessage<support::InputError>(HasSubstr(
-          "there is no other image in place of '" + files_[0].path.string())));
+          "no other image can replace this one: '" + files_[0].path.string())));
 }
 
-TEST_F(FolderDatasetTest, EvaluationLeavesOutImagesToBeSkipped) {
+TEST_F(FolderDatasetTest, EvaluationOmitsSkippedImages) {
   WriteFileBytes(files_[5].path, "not an image");
   FolderDataset dataset = SkippingUnreadable(std::nullopt);
   const Batch batch = dataset.Load({4, 5, 6}, /*epoch=*/0);
@@ -325,17 +325,17 @@ TEST_F(FolderDatasetTest, EvaluationLeavesOutImagesToBeSkipped) {
   EXPECT_EQ(dataset.Load({5}, 0).images.size(0), 0);
 }
 
-TEST_F(FolderDatasetTest, NoImageThatCanBeReadIsAnErrorThatNamesOne) {
+TEST_F(FolderDatasetTest, NoReadableImageIsAnErrorThatNamesOne) {
   for (const LabelledFile& file : files_) WriteFileBytes(file.path, "");
   FolderDataset dataset = SkippingUnreadable(kSeed);
-  EXPECT_THAT(
-      [&] { dataset.Load({5}, 0); },
-      ThrowsMessage<support::InputError>(HasSubstr(
-          "none of 100 images in place of another can be read; the last: '" +
-          directory_.path().string())));
+  EXPECT_THAT([&] { dataset.Load({5}, 0); },
+              ThrowsMessage<support::InputError>(
+                  HasSubstr("none of 100 images that could replace another can "
+                            "be read; the last error: '" +
+                            directory_.path().string())));
 }
 
-TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreHandedOut) {
+TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreThrown) {
   WriteFileBytes(files_[5].path, "not an image");
   FolderDataset dataset = ForTraining();
   for (const int workers : {0, 2}) {

@@ -17,7 +17,7 @@ using ::testing::ThrowsMessage;
 
 class ImageFolderTest : public ::testing::Test {
  protected:
-  // Listing does not read files.
+  // Listing does not read files, so they may be empty.
   void Touch(const std::string& file) {
     const std::filesystem::path path = directory_ / file;
     std::filesystem::create_directories(path.parent_path());
@@ -36,7 +36,7 @@ class ImageFolderTest : public ::testing::Test {
                 ThrowsMessage<support::InputError>(HasSubstr(message)));
   }
 
-  // Paths inside of the directory.
+  // Paths relative to the directory.
   std::vector<std::string> Paths(const std::vector<LabelledFile>& files) const {
     std::vector<std::string> paths;
     for (const LabelledFile& file : files) {
@@ -48,7 +48,7 @@ class ImageFolderTest : public ::testing::Test {
   const TemporaryDirectory directory_;
 };
 
-TEST_F(ImageFolderTest, FilesAreInOrderOfDomainClassAndName) {
+TEST_F(ImageFolderTest, FilesAreSortedByDomainClassAndName) {
   TouchAll({"sketch/dog/2.png", "sketch/dog/10.png", "photo/horse/1.JPG",
             "photo/dog/b.jpeg", "photo/dog/B.jpg", "cartoon/dog/1.png"});
   const ImageFolder folder = List();
@@ -62,7 +62,7 @@ TEST_F(ImageFolderTest, FilesAreInOrderOfDomainClassAndName) {
               ElementsAre("sketch/dog/10.png", "sketch/dog/2.png"));
 }
 
-TEST_F(ImageFolderTest, ClassesAreThoseOfAllDomainsSoThatLabelsAreTheSame) {
+TEST_F(ImageFolderTest, LabelsAreTheSameForAnySplit) {
   TouchAll({"a/house/1.jpg", "b/dog/1.jpg", "b/house/1.jpg", "c/cat/1.jpg"});
   for (const char* validation : {"a", "b", "c"}) {
     const ImageFolder folder = List({.train = {}, .validation = {validation}});
@@ -83,7 +83,7 @@ TEST_F(ImageFolderTest, HiddenAndOtherFilesAreSkipped) {
   EXPECT_THAT(Paths(folder.train), ElementsAre("a/x/1.jpg", "b/x/1.jpg"));
 }
 
-TEST_F(ImageFolderTest, DirectoriesNamedAsImagesAreSkippedAndLinksAreNot) {
+TEST_F(ImageFolderTest, DirectoriesNamedLikeImagesAreSkippedButLinksAreNot) {
   MakeThreeDomains();
   TouchAll({"a/x/2.jpg/1.jpg", "b/2.jpg/1.jpg"});
   std::filesystem::create_symlink("/nonexistent", directory_ / "a/x/3.jpg");
@@ -96,15 +96,15 @@ TEST_F(ImageFolderTest, DirectoriesNamedAsImagesAreSkippedAndLinksAreNot) {
                           "b/2.jpg/1.jpg", "b/x/1.jpg"));
 }
 
-// It may be a class, and the labels of those after it depend on that.
-TEST_F(ImageFolderTest, LinkOfWhichNothingCanBeToldIsAnErrorThatNamesIt) {
+// The link may be a class, and the labels of later classes depend on that.
+TEST_F(ImageFolderTest, UncheckableLinkIsAnErrorThatNamesIt) {
   MakeThreeDomains();
   std::filesystem::create_symlink(std::string(300, 'w'), directory_ / "a/w");
   Refuses({}, "cannot read '" + (directory_ / "a/w").string() +
                   "': File name too long");
 }
 
-TEST_F(ImageFolderTest, LastDomainIsForValidationUnlessSaid) {
+TEST_F(ImageFolderTest, LastDomainIsForValidationByDefault) {
   MakeThreeDomains();
   EXPECT_EQ(List().domains,
             (DomainSplit{.train = {"a", "b"}, .validation = {"c"}}));
@@ -116,7 +116,7 @@ TEST_F(ImageFolderTest, TrainAndValAreForTrainingAndValidation) {
             (DomainSplit{.train = {"train"}, .validation = {"val"}}));
 }
 
-TEST_F(ImageFolderTest, DomainsOfOneKindLeaveTheOthersToTheOtherKind) {
+TEST_F(ImageFolderTest, DomainsOfOneKindDetermineTheOtherKind) {
   MakeThreeDomains();
   EXPECT_EQ(List({.train = {}, .validation = {"a"}}).domains,
             (DomainSplit{.train = {"b", "c"}, .validation = {"a"}}));
@@ -124,14 +124,14 @@ TEST_F(ImageFolderTest, DomainsOfOneKindLeaveTheOthersToTheOtherKind) {
             (DomainSplit{.train = {"b"}, .validation = {"a", "c"}}));
 }
 
-TEST_F(ImageFolderTest, DomainsOfBothKindsLeaveTheOthersOut) {
+TEST_F(ImageFolderTest, DomainsOfBothKindsExcludeTheOthers) {
   MakeThreeDomains();
   const ImageFolder folder = List({.train = {"c"}, .validation = {"b"}});
   EXPECT_THAT(Paths(folder.train), ElementsAre("c/x/1.jpg"));
   EXPECT_THAT(Paths(folder.validation), ElementsAre("b/x/1.jpg"));
 }
 
-TEST_F(ImageFolderTest, UnknownDomainIsRefusedNamingTheKnownOnes) {
+TEST_F(ImageFolderTest, UnknownDomainIsAnErrorThatNamesTheKnownOnes) {
   MakeThreeDomains();
   Refuses({.train = {"d"}, .validation = {}}, "no domain 'd' in '" +
                                                   directory_.path().string() +
@@ -139,7 +139,7 @@ TEST_F(ImageFolderTest, UnknownDomainIsRefusedNamingTheKnownOnes) {
   Refuses({.train = {}, .validation = {"e"}}, "no domain 'e'");
 }
 
-TEST_F(ImageFolderTest, DomainNamedTwiceIsRefused) {
+TEST_F(ImageFolderTest, DomainNamedTwiceIsAnError) {
   MakeThreeDomains();
   Refuses({.train = {"a", "b"}, .validation = {"b"}},
           "the domain 'b' is named twice");
@@ -147,31 +147,31 @@ TEST_F(ImageFolderTest, DomainNamedTwiceIsRefused) {
           "the domain 'a' is named twice");
 }
 
-TEST_F(ImageFolderTest, SplitThatLeavesNothingIsRefused) {
+TEST_F(ImageFolderTest, SplitWithAnEmptyKindIsAnError) {
   MakeThreeDomains();
   Refuses({.train = {"a", "b", "c"}, .validation = {}},
           "is left for validation; its domains are a, b, c");
   Refuses({.train = {}, .validation = {"a", "b", "c"}}, "is left for training");
 }
 
-TEST_F(ImageFolderTest, SingleDomainIsRefused) {
+TEST_F(ImageFolderTest, SingleDomainIsAnError) {
   Touch("a/x/1.jpg");
   Refuses({}, "is left for training; its domains are a");
 }
 
-TEST_F(ImageFolderTest, DirectoryWithoutDomainsIsRefused) {
+TEST_F(ImageFolderTest, DirectoryWithoutDomainsIsAnError) {
   Touch("1.jpg");
-  Refuses({}, "no folders of domains in '" + directory_.path().string() +
+  Refuses({}, "no domain directories in '" + directory_.path().string() +
                   "'; expected DOMAIN/CLASS/*.jpg");
 }
 
-TEST_F(ImageFolderTest, DomainWithoutClassesIsRefused) {
+TEST_F(ImageFolderTest, DomainWithoutClassesIsAnError) {
   MakeThreeDomains();
   Touch("b2/1.jpg");
-  Refuses({}, "no folders of classes in '" + (directory_ / "b2").string());
+  Refuses({}, "no class directories in '" + (directory_ / "b2").string());
 }
 
-TEST_F(ImageFolderTest, ClassWithoutImagesIsRefused) {
+TEST_F(ImageFolderTest, ClassWithoutImagesIsAnError) {
   MakeThreeDomains();
   Touch("b/y/notes.txt");
   Refuses({}, "no images in '" + (directory_ / "b/y").string());
@@ -183,7 +183,7 @@ TEST_F(ImageFolderTest, MissingDirectoryIsAnError) {
                   HasSubstr("/nonexistent/pacs"), HasSubstr("No such file"))));
 }
 
-TEST(ImageDataFormatTest, Cifar10IsKnownByAnyOfItsFiles) {
+TEST(ImageDataFormatTest, AnyFileOfCifar10IsDetected) {
   for (const char* name : {"data_batch_1.bin", "test_batch.bin"}) {
     const TemporaryDirectory directory;
     std::filesystem::create_directory(directory / "other");
@@ -193,20 +193,20 @@ TEST(ImageDataFormatTest, Cifar10IsKnownByAnyOfItsFiles) {
   }
 }
 
-TEST(ImageDataFormatTest, Cifar10IsKnownByTheArchivesFolder) {
+TEST(ImageDataFormatTest, ArchivesDirectoryOfCifar10IsDetected) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "cifar-10-batches-bin");
   EXPECT_EQ(DetectImageDataFormat(directory.path()), ImageDataFormat::kCifar10);
 }
 
-TEST(ImageDataFormatTest, OtherFoldersAreThoseOfImages) {
+TEST(ImageDataFormatTest, OtherDirectoriesHoldImages) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "photo");
   WriteFileBytes(directory / "README", "");
   EXPECT_EQ(DetectImageDataFormat(directory.path()), ImageDataFormat::kFolder);
 }
 
-TEST(ImageDataFormatTest, LinksThatLeadNowhereDoNotMatter) {
+TEST(ImageDataFormatTest, BrokenLinksAreIgnored) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "photo");
   std::filesystem::create_symlink("loop", directory / "loop");

@@ -13,7 +13,7 @@ namespace {
 
 using Centroids = std::array<std::array<double, kDigitBytes>, kDigitClasses>;
 
-// The mean image of each digit; `digits` has equally many of all.
+// The mean image of each digit; `digits` has equal numbers of all.
 Centroids MeanImages(const DigitSet& digits) {
   Centroids means = {};
   for (int64_t i = 0; i < digits.size(); ++i) {
@@ -44,7 +44,7 @@ int NearestCentroid(const Centroids& means, const uint8_t* image) {
                           means.begin());
 }
 
-TEST(PatternDigitsTest, NearestCentroidsTellMostOfThemApart) {
+TEST(PatternDigitsTest, NearestCentroidsClassifyMostDigits) {
   const Centroids means = MeanImages(MakePatternDigits(1000, /*seed=*/1));
   const DigitSet test = MakePatternDigits(200, /*seed=*/2);
   int correct = 0;
@@ -69,7 +69,7 @@ ProteinSet Make(int64_t count, uint64_t seed) {
   return MakePatternProteins({.count = count, .seed = seed});
 }
 
-// Residue kinds, and one for "outside of the sequence".
+// Residue kinds, and one more kind outside the sequence.
 constexpr int kSymbols = kResidueKinds + 1;
 constexpr int kReach = 2;
 
@@ -78,8 +78,8 @@ int SymbolAt(const Protein& protein, int at) {
   return at < 0 || at >= length ? kSymbols - 1 : protein.residues[at];
 }
 
-// Naive Bayes over the five residues around a position: a table of how often
-// each residue at each distance goes with each structure.
+// Naive Bayes over the five residues around a position: a table counts for each
+// distance how often each residue occurs with each structure.
 class WindowTable {
  public:
   explicit WindowTable(const ProteinSet& proteins) {
@@ -124,7 +124,7 @@ class WindowTable {
   Counts totals_ = {};
 };
 
-TEST(PatternProteinsTest, AWindowTablePredictsFarMoreThanTheMajorityClass) {
+TEST(PatternProteinsTest, WindowTableIsMuchBetterThanTheMajorityClass) {
   const WindowTable table(Make(200, /*seed=*/1));
   int correct = 0;
   int residues = 0;
@@ -138,7 +138,7 @@ TEST(PatternProteinsTest, AWindowTablePredictsFarMoreThanTheMajorityClass) {
   EXPECT_GT(static_cast<double>(correct) / residues, 0.8);
 }
 
-TEST(PatternProteinsTest, TheStructureIsAFunctionOfFiveResidues) {
+TEST(PatternProteinsTest, StructureIsAFunctionOfFiveResidues) {
   std::map<std::vector<int>, int> structures;
   int repeated = 0;
   for (const Protein& protein : Make(2000, /*seed=*/1)) {
@@ -156,7 +156,7 @@ TEST(PatternProteinsTest, TheStructureIsAFunctionOfFiveResidues) {
   EXPECT_GT(repeated, 1000);
 }
 
-TEST(PatternProteinsTest, LengthsSpanTheRangeAndCountsAgree) {
+TEST(PatternProteinsTest, LengthsCoverTheRange) {
   size_t shortest = kMaxProteinLength;
   size_t longest = 0;
   for (const Protein& protein : MakePatternProteins(
@@ -169,7 +169,7 @@ TEST(PatternProteinsTest, LengthsSpanTheRangeAndCountsAgree) {
   EXPECT_EQ(longest, 8U);
 }
 
-TEST(PatternProteinsTest, DependOnTheSeedAlone) {
+TEST(PatternProteinsTest, DependOnlyOnTheSeed) {
   const ProteinSet first = Make(20, /*seed=*/1);
   const ProteinSet again = Make(20, /*seed=*/1);
   const ProteinSet other = Make(20, /*seed=*/2);

@@ -21,7 +21,7 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(Workers, PrefetcherTest, ::testing::Values(0, 1, 3));
 
-TEST_P(PrefetcherTest, HandsOutEveryItemInOrder) {
+TEST_P(PrefetcherTest, ReturnsEveryItemInOrder) {
   constexpr int64_t kItems = 200;
   Prefetcher<std::string> items(
       kItems, workers_, [](int64_t i) { return "item " + std::to_string(i); });
@@ -30,7 +30,7 @@ TEST_P(PrefetcherTest, HandsOutEveryItemInOrder) {
   }
 }
 
-TEST_P(PrefetcherTest, ExceptionTakesThePlaceOfItsItem) {
+TEST_P(PrefetcherTest, ExceptionIsThrownInPlaceOfItsItem) {
   Prefetcher<int64_t> items(4, workers_, [](int64_t i) {
     if (i == 1) throw std::runtime_error("item 1 is bad");
     if (i == 2) throw std::runtime_error("item 2 is bad");
@@ -53,7 +53,7 @@ TEST_P(PrefetcherTest, MayHaveNoItems) {
   Prefetcher<int64_t> items(0, workers_, [](int64_t i) { return i; });
 }
 
-TEST(PrefetcherThreadsTest, LoadsBeforeItIsAsked) {
+TEST(PrefetcherThreadsTest, LoadsInAdvance) {
   std::latch loaded(2);
   Prefetcher<int64_t> items(2, /*workers=*/1, [&](int64_t i) {
     loaded.count_down();
@@ -73,7 +73,7 @@ TEST(PrefetcherThreadsTest, WorkersLoadAtTheSameTime) {
   EXPECT_EQ(items.Next(), 0);
 }
 
-TEST(PrefetcherThreadsTest, LaterItemsLoadedFirstWaitForTheirTurn) {
+TEST(PrefetcherThreadsTest, ReturnsItemsInOrderEvenIfLaterOnesLoadFirst) {
   std::latch others_loaded(2);
   Prefetcher<int64_t> items(3, /*workers=*/2, [&](int64_t i) {
     if (i == 0) {
@@ -86,7 +86,7 @@ TEST(PrefetcherThreadsTest, LaterItemsLoadedFirstWaitForTheirTurn) {
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(items.Next(), i);
 }
 
-TEST(PrefetcherThreadsTest, StaysAtMostTwoItemsAWorkerAhead) {
+TEST(PrefetcherThreadsTest, LoadsAtMostTwoItemsPerWorkerInAdvance) {
   std::latch six_loaded(6);
   std::atomic<int> calls = 0;
   {

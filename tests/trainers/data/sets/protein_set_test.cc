@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// A protein of one-letter codes.
+// A protein from one-letter codes.
 Protein MakeProtein(std::string_view residues, std::string_view structures) {
   Protein protein;
   for (const char letter : residues) {
@@ -39,7 +39,7 @@ void ExpectEqual(const ProteinSet& found, const ProteinSet& expected) {
   }
 }
 
-// Proteins of length 1, 2, ..., so that each can be told by its length.
+// Proteins of length 1, 2, ..., so that the length identifies each.
 ProteinSet ProteinsOfLengths(size_t first, size_t last) {
   ProteinSet proteins;
   for (size_t length = first; length <= last; ++length) {
@@ -107,7 +107,7 @@ TEST_F(ProteinSetTest, WritesTheDocumentedColumns) {
   EXPECT_THAT(ones(699), ElementsAre(21, 30, 56));
 }
 
-TEST_F(ProteinSetTest, OtherShapesAreRefused) {
+TEST_F(ProteinSetTest, OtherShapesAreErrors) {
   const std::vector<std::vector<int64_t>> shapes = {
       {}, {39900}, {0, 39900}, {1, 39899}, {1, 57, 700}, {1, 700, 57, 1}};
   for (const std::vector<int64_t>& shape : shapes) {
@@ -122,7 +122,7 @@ TEST_F(ProteinSetTest, OtherShapesAreRefused) {
   }
 }
 
-TEST_F(ProteinSetTest, FileThatIsCutShortIsRefusedNamingTheProtein) {
+TEST_F(ProteinSetTest, TruncatedFileIsAnErrorThatNamesTheProtein) {
   Write("proteins.npy", ProteinsOfLengths(1, 3));
   std::filesystem::resize_file(file_, 128 + 39900 * 4 * 2 + 100);
   EXPECT_THAT([&] { ReadProteins(file_); },
@@ -130,8 +130,8 @@ TEST_F(ProteinSetTest, FileThatIsCutShortIsRefusedNamingTheProtein) {
                   "ends at offset 319428, in protein 2: expected 159500")));
 }
 
-// Refusals of single numbers in protein 1, of residues "ACE" of structure
-// "HHL".
+// Errors of single numbers in protein 1, with the residues "ACE" and the
+// structure "HHL".
 struct BadNumber {
   std::string name;
   int residue;
@@ -142,7 +142,7 @@ struct BadNumber {
 
 class BadNumberTest : public ::testing::TestWithParam<BadNumber> {};
 
-TEST_P(BadNumberTest, IsRefusedNamingFileProteinResidueAndOffset) {
+TEST_P(BadNumberTest, IsAnErrorThatNamesFileProteinResidueAndOffset) {
   const BadNumber& bad = GetParam();
   const TemporaryDirectory directory;
   const std::filesystem::path file = directory / "proteins.npy.gz";
@@ -178,17 +178,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadNumber{"SecondStructure", 1, 28, 1,
                   "found structure 'H' and also 'S', expected one"},
         BadNumber{"ResidueThatHasEnded", 2, 21, 1,
-                  "the sequence has a residue and has ended"},
+                  "the sequence has both a residue and an end here"},
         BadNumber{"ResidueAfterTheEnd", 3, 4, 1,
-                  "the sequence goes on after its end at residue 3"},
+                  "the sequence continues after its end at residue 3"},
         BadNumber{"StructureAfterTheEnd", 699, 22, 1,
-                  "the sequence goes on after its end at residue 3"},
+                  "the sequence continues after its end at residue 3"},
         BadNumber{"SecondBeginning", 4, 30, 0,
-                  "the sequence goes on after its end at residue 3"},
+                  "the sequence continues after its end at residue 3"},
         BadNumber{"EmptySequence", 0, 30, 1, "the sequence is empty"}),
     [](const auto& info) { return info.param.name; });
 
-TEST(MissingNumberTest, ResidueOrStructureThatIsMissingIsRefused) {
+TEST(MissingNumberTest, MissingResidueOrStructureIsAnError) {
   const TemporaryDirectory directory;
   const std::filesystem::path file = directory / "proteins.npy";
   WriteProteins(file, {MakeProtein("AC", "HH")}, NpyElement::kFloat32);
@@ -218,9 +218,9 @@ TEST(ProteinRowTest, EndOfTheResiduesNeedNotBeMarked) {
   EXPECT_EQ(DecodeProteinRow(row, {.file = "'a'"}).residues.size(), 2U);
 }
 
-TEST_F(ProteinSetTest, DividesCullPdbAtTheSameFractionsWhateverItsSize) {
+TEST_F(ProteinSetTest, DividesCullPdbAtTheSameFractionsForAnySize) {
   Write("cullpdb+profile_6133.npy.gz", ProteinsOfLengths(1, 100));
-  // The test set is not CB513, even if that is there.
+  // The test set is not CB513, even if that exists.
   Write("cb513+profile_split1.npy", ProteinsOfLengths(200, 203));
   const ProteinSplit split = ReadProteinSplit(directory_.path());
   // 100 * 5600 / 6133 = 91.3, 100 * 5605 / 6133 = 91.4, 5877 gives 95.8.
@@ -242,13 +242,13 @@ TEST_F(ProteinSetTest, TrainsWithAllOfTheFilteredSetAndTestsOnCb513) {
       "cullpdb+profile_6133_filtered.npy and cb513+profile_split1.npy.gz");
 }
 
-TEST_F(ProteinSetTest, PrefersTheFilteredPairIfItIsWholeAndPlainFiles) {
+TEST_F(ProteinSetTest, PrefersCompleteFilteredPairAndPlainFiles) {
   const auto first_length = [&] {
     return Lengths(ReadProteinSplit(directory_.path()).train).front();
   };
   Write("cullpdb+profile_6133.npy.gz", ProteinsOfLengths(100, 150));
   Write("cullpdb+profile_6133_filtered.npy", ProteinsOfLengths(1, 40));
-  EXPECT_EQ(first_length(), 100U);  // CB513 is not there
+  EXPECT_EQ(first_length(), 100U);  // CB513 is missing
   Write("cullpdb+profile_6133.npy", ProteinsOfLengths(200, 250));
   EXPECT_EQ(first_length(), 200U);
   EXPECT_EQ(ReadProteinSplit(directory_.path()).source,
@@ -258,7 +258,7 @@ TEST_F(ProteinSetTest, PrefersTheFilteredPairIfItIsWholeAndPlainFiles) {
 }
 
 TEST(ProteinSplitTest, DividesTheRealSizesAsDocumented) {
-  // A protein's residues are the digits of its number.
+  // The residues of a protein are the digits of its number.
   const auto numbered = [](int count) {
     ProteinSet proteins;
     for (int i = 0; i < count; ++i) {
@@ -279,7 +279,7 @@ TEST(ProteinSplitTest, DividesTheRealSizesAsDocumented) {
   ExpectEqual(split.validation, range(5877, 6133));
 }
 
-TEST_F(ProteinSetTest, SetThatLeavesAPartEmptyIsRefused) {
+TEST_F(ProteinSetTest, EmptyPartIsAnError) {
   Write("cullpdb+profile_6133.npy", ProteinsOfLengths(1, 10));
   EXPECT_THAT([&] { ReadProteinSplit(directory_.path()); },
               ThrowsMessage<support::InputError>(
@@ -306,7 +306,7 @@ TEST_F(ProteinSetTest, MissingFilesAreAnErrorThatNamesThemAndTheGenerator) {
                         HasSubstr("generate_pssp"))));
 }
 
-TEST_F(ProteinSetTest, DataDirectoryThatIsNoneIsAnError) {
+TEST_F(ProteinSetTest, InvalidDataDirectoryIsAnError) {
   EXPECT_THAT([] { ReadProteinSplit("/nonexistent/data"); },
               ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("/nonexistent/data"),

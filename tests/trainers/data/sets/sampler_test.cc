@@ -16,7 +16,7 @@ SamplerOptions Options(int64_t dataset_size, int64_t batch_size, int rank,
           .world_size = world_size};
 }
 
-TEST(EvaluationBatchesTest, EverySampleComesOnceWithUnevenShares) {
+TEST(EvaluationBatchesTest, EverySampleAppearsOnceWithUnevenShares) {
   for (const int64_t size : {0, 1, 3, 10, 11}) {
     std::multiset<int64_t> seen;
     for (int rank = 0; rank < 4; ++rank) {

@@ -1,4 +1,4 @@
-// Sequences as the trainers see them: tokens, windows of text, shares.
+// Sequences for the trainers: tokens, windows of text, shares.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::vector<int64_t> RowOf(const torch::Tensor& tensor, int64_t row) {
           values.data_ptr<int64_t>() + values.numel()};
 }
 
-TEST(ProteinTokensTest, FrameSequencesAndPadThemToTheLongest) {
+TEST(ProteinTokensTest, MarkBeginAndEndAndPadToTheLongest) {
   const ProteinSet proteins = {
       {.residues = {9, 9}, .structures = {7, 7}},
       {.residues = {0, 20}, .structures = {1, 0}},
@@ -41,7 +41,7 @@ TEST(ProteinTokensTest, FrameSequencesAndPadThemToTheLongest) {
   EXPECT_THAT(RowOf(tokens.expected, 1), ElementsAre(7, 3, 0));
 }
 
-TEST(TextWindowsTest, EachPredictsItsLastBytesFromItsFirst) {
+TEST(TextWindowsTest, FirstBytesPredictTheLast) {
   std::vector<uint8_t> text(21);
   std::iota(text.begin(), text.end(), uint8_t{0});
   const TextWindows windows(text, 2);
@@ -57,14 +57,14 @@ TEST(TextWindowsTest, BytesAreNotNegative) {
   EXPECT_THAT(RowOf(windows.Train({0}), 0), ElementsAre(200, 255));
 }
 
-TEST(TextWindowsTest, ShortOrMissingTextIsRefusedNamingTheFile) {
+TEST(TextWindowsTest, ShortOrMissingTextIsAnErrorThatNamesTheFile) {
   const TemporaryDirectory directory;
   const std::string file = directory / "short.txt";
   std::ofstream(file) << "abcd";
-  EXPECT_THAT([&] { ReadTextWindows(file, 2); },
-              ThrowsMessage<support::InputError>(
-                  ::testing::AllOf(HasSubstr("short.txt"), HasSubstr("4 bytes"),
-                                   HasSubstr("5 are needed"))));
+  EXPECT_THAT(
+      [&] { ReadTextWindows(file, 2); },
+      ThrowsMessage<support::InputError>(::testing::AllOf(
+          HasSubstr("short.txt"), HasSubstr("4 bytes"), HasSubstr("need 5"))));
   EXPECT_EQ((std::ofstream(file) << "abcde", 1), 1);
   EXPECT_EQ(ReadTextWindows(file, 2).test_windows(), 1);
   std::ofstream(file, std::ios::trunc).close();

@@ -31,7 +31,7 @@ ImageAugmentation DrawForImageNet(uint64_t key, int64_t width, int64_t height) {
                                  base::KeyedRandom{key});
 }
 
-// The whole image, normalised.
+// Returns the whole image, normalised.
 PlanarImage ShowWhole(const RgbImage& image, int64_t side) {
   return TransformForEvaluation(image, ImageRecipe::kDomainGeneralisation,
                                 side);
@@ -44,14 +44,14 @@ RgbImage FourColours() {
           .pixels = {255, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0, 255}};
 }
 
-// Changes nothing.
+// An augmentation that changes nothing.
 ImageAugmentation WholeOf(const RgbImage& image) {
   ImageAugmentation augmentation;
   augmentation.crop = {.width = image.width, .height = image.height};
   return augmentation;
 }
 
-TEST(ImageAugmentationTest, DependsOnTheKeyAlone) {
+TEST(ImageAugmentationTest, DependsOnlyOnTheKey) {
   std::set<int64_t> widths;
   for (uint64_t key = 0; key < 50; ++key) {
     EXPECT_EQ(Draw(key).crop, Draw(key).crop);
@@ -61,7 +61,7 @@ TEST(ImageAugmentationTest, DependsOnTheKeyAlone) {
   EXPECT_GT(widths.size(), 10U);
 }
 
-TEST(ImageAugmentationTest, CropsLieInsideWithTheAreaAndProportionsAllowed) {
+TEST(ImageAugmentationTest, CropsAreInsideWithAllowedAreaAndProportions) {
   for (uint64_t key = 0; key < kDraws; ++key) {
     const CropBox crop = Draw(key, 200, 160).crop;
     EXPECT_GE(crop.left, 0);
@@ -76,7 +76,7 @@ TEST(ImageAugmentationTest, CropsLieInsideWithTheAreaAndProportionsAllowed) {
   }
 }
 
-TEST(ImageAugmentationTest, ImageNetsCropsAreSmallerAndItsColoursStay) {
+TEST(ImageAugmentationTest, ImageNetsCropsAreSmallerAndKeepColours) {
   double smallest = 1;
   double largest = 0;
   double narrowest = 2;
@@ -108,7 +108,7 @@ TEST(ImageAugmentationTest, ImageNetsCropsAreSmallerAndItsColoursStay) {
   EXPECT_LT(flips, kDraws * 3 / 5);
 }
 
-TEST(ImageAugmentationTest, NoCropFitsAStripSoItsMiddleIsTaken) {
+TEST(ImageAugmentationTest, StripGetsACentreCrop) {
   EXPECT_EQ(Draw(1, 100, 9).crop,
             (CropBox{.left = 44, .top = 0, .width = 12, .height = 9}));
   EXPECT_EQ(Draw(1, 9, 100).crop,
@@ -117,12 +117,12 @@ TEST(ImageAugmentationTest, NoCropFitsAStripSoItsMiddleIsTaken) {
             (CropBox{.left = 994, .top = 0, .width = 12, .height = 9}));
 }
 
-TEST(ImageAugmentationTest, OnePixelIsItsOwnCrop) {
+TEST(ImageAugmentationTest, OnePixelCropIsThePixel) {
   EXPECT_EQ(Draw(1, 1, 1).crop,
             (CropBox{.left = 0, .top = 0, .width = 1, .height = 1}));
 }
 
-TEST(ImageAugmentationTest, FlipsHalfAndGreysATenth) {
+TEST(ImageAugmentationTest, HalfAreFlippedAndATenthGrey) {
   int flips = 0;
   int greys = 0;
   for (uint64_t key = 0; key < kDraws; ++key) {
@@ -133,7 +133,7 @@ TEST(ImageAugmentationTest, FlipsHalfAndGreysATenth) {
   EXPECT_NEAR(greys, kDraws / 10, 60);
 }
 
-TEST(ImageAugmentationTest, JitterFillsItsRanges) {
+TEST(ImageAugmentationTest, JitterCoversItsRanges) {
   std::vector<float> factors;
   std::vector<float> hues;
   for (uint64_t key = 0; key < kDraws; ++key) {
@@ -164,8 +164,8 @@ TEST(ImageTransformsTest, EvaluationNormalisesWithImageNetsStatistics) {
   EXPECT_FLOAT_EQ(planes.plane(2)[3], (1.0F - 0.406F) / 0.225F);
 }
 
-// Dark outside of what evaluation is to show, with a ramp of `side` steps from
-// left to right and from top to bottom inside.
+// An image that is dark outside the region that evaluation uses. Inside is a
+// ramp of `side` steps from left to right and from top to bottom.
 RgbImage PictureWithMiddle(int64_t width, int64_t height, int64_t left,
                            int64_t top, int64_t side) {
   RgbImage image{.width = width, .height = height};
@@ -186,15 +186,15 @@ float Normalised(double value) {
   return static_cast<float>((value / 255 - 0.485) / 0.229);
 }
 
-TEST(ImageTransformsTest, ImageNetsEvaluationShowsTheMiddle) {
-  // The shorter side has 256 pixels already, so that none changes.
+TEST(ImageTransformsTest, ImageNetsEvaluationUsesTheCentre) {
+  // The shorter side already has 256 pixels, so that no pixel changes.
   struct Size {
     int64_t width, height, left, top;
   };
   for (const auto& [width, height, left, top] :
        {Size{256, 512, 16, 144}, Size{512, 256, 144, 16},
         Size{256, 256, 16, 16},
-        // An odd rest, to the even half: 58.5 and 59.5 to 58 and 60.
+        // An odd remainder is rounded to even: 58.5 and 59.5 to 58 and 60.
         Size{256, 341, 16, 58}, Size{343, 256, 60, 16}}) {
     const PlanarImage planes =
         TransformForEvaluation(PictureWithMiddle(width, height, left, top, 224),
@@ -214,7 +214,8 @@ TEST(ImageTransformsTest, ImageNetsEvaluationShowsTheMiddle) {
 }
 
 TEST(ImageTransformsTest, ImageNetsEvaluationKeepsProportions) {
-  // 300x600 pixels become 256x512; columns 16 to 239 and rows 144 to 367 stay.
+  // 300x600 pixels become 256x512; columns 16 to 239 and rows 144 to 367
+  // remain.
   const RgbImage image = MakePatternPicture(0, 3, 600, 1, 0);
   RgbImage tall{.width = 300, .height = 600};
   for (int64_t y = 0; y < 600; ++y) {
@@ -236,14 +237,14 @@ TEST(ImageTransformsTest, ImageNetsEvaluationKeepsProportions) {
 }
 
 TEST(ImageTransformsTest, ImageNetsEvaluationScalesWithTheSide) {
-  // 37 for 32, as 256 for 224.
+  // 37 belongs to 32 as 256 belongs to 224.
   const PlanarImage planes = TransformForEvaluation(
       PictureWithMiddle(37, 57, 2, 12, 32), ImageRecipe::kImageNet, 32);
   EXPECT_NEAR(planes.plane(0)[0], Normalised(1), 1e-5);
   EXPECT_NEAR(planes.plane(0)[31], Normalised(32), 1e-5);
 }
 
-TEST(ImageTransformsTest, ImageNetsEvaluationShowsTheMiddleOfAStrip) {
+TEST(ImageTransformsTest, ImageNetsEvaluationUsesTheCentreOfAStrip) {
   RgbImage strip{.width = 3000, .height = 1};
   strip.pixels.assign(9000, 0);
   for (int i = 0; i < 3; ++i) strip.pixels[3 * 1500 + i] = 255;
@@ -267,10 +268,10 @@ TEST(ImageTransformsTest, RecipesAreDescribedForReports) {
               AllOf(HasSubstr("random crop of 0.8 to 1 of the area"),
                     HasSubstr("jittered by 0.4")));
   EXPECT_THAT(DescribeEvaluation(ImageRecipe::kDomainGeneralisation, 64),
-              HasSubstr("resized to 64x64 whatever the proportions"));
+              HasSubstr("resized to 64x64 without keeping the proportions"));
 }
 
-TEST(ImageTransformsTest, EvaluationCanShowTheWholeImage) {
+TEST(ImageTransformsTest, EvaluationCanUseTheWholeImage) {
   const RgbImage image{.width = 4,
                        .height = 1,
                        .pixels = {255, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0}};
@@ -279,7 +280,7 @@ TEST(ImageTransformsTest, EvaluationCanShowTheWholeImage) {
   EXPECT_NEAR(planes.values[0], (0.5F - 0.485F) / 0.229F, 1e-6);
 }
 
-TEST(ImageTransformsTest, UnchangedTrainingImageIsAsInEvaluation) {
+TEST(ImageTransformsTest, UnchangedTrainingImageEqualsEvaluation) {
   const RgbImage image = FourColours();
   EXPECT_EQ(TransformForTraining(image, WholeOf(image), 2).values,
             ShowWhole(image, 2).values);
@@ -299,7 +300,7 @@ TEST(ImageTransformsTest, FlipSwapsLeftAndRight) {
   }
 }
 
-TEST(ImageTransformsTest, CropIsTaken) {
+TEST(ImageTransformsTest, CropIsApplied) {
   ImageAugmentation augmentation;
   augmentation.crop = {.left = 1, .top = 1, .width = 1, .height = 1};  // blue
   const PlanarImage planes =
@@ -308,7 +309,7 @@ TEST(ImageTransformsTest, CropIsTaken) {
   EXPECT_FLOAT_EQ(planes.values[2], (1.0F - 0.406F) / 0.225F);
 }
 
-TEST(ImageTransformsTest, ColoursChangeInTheOrderDrawn) {
+TEST(ImageTransformsTest, ColoursChangeInTheDrawnOrder) {
   const RgbImage image{.width = 1, .height = 1, .pixels = {204, 102, 0}};
   ImageAugmentation augmentation = WholeOf(image);
   augmentation.brightness = 2;  // clamps 0.8 to 1

@@ -11,7 +11,7 @@ namespace {
 using ::testing::FloatNear;
 using ::testing::Pointwise;
 
-// Grey pixels of these values.
+// Grey pixels with these values.
 RgbImage GreyImage(int64_t width, int64_t height,
                    const std::vector<uint8_t>& values) {
   RgbImage image{.width = width, .height = height};
@@ -43,15 +43,15 @@ TEST(ImageResizeTest, SameSizeIsACopy) {
               IsNear({1, 20, 30, 255}));
 }
 
-TEST(ImageResizeTest, ChannelsStayApart) {
+TEST(ImageResizeTest, ChannelsAreIndependent) {
   const RgbImage image{.width = 1, .height = 1, .pixels = {51, 102, 255}};
   const PlanarImage planes =
       CropAndResize(image, {.width = 1, .height = 1}, 2, 1);
   EXPECT_THAT(planes.values, IsNear({0.2, 0.2, 0.4, 0.4, 1, 1}));
 }
 
-// Centres of the four outputs lie at 0.25, 0.75, 1.25 and 1.75 of two inputs
-// whose centres are at 0.5 and 1.5.
+// The centres of the four outputs are at 0.25, 0.75, 1.25 and 1.75 of two
+// inputs with centres at 0.5 and 1.5.
 TEST(ImageResizeTest, EnlargesBilinearly) {
   const std::vector<float> expected = {0, 25, 75, 100};
   EXPECT_THAT(
@@ -62,8 +62,8 @@ TEST(ImageResizeTest, EnlargesBilinearly) {
       IsNear(expected));
 }
 
-// The triangle of radius 2 around 1 weighs the pixels 0, 1, 2 of four with
-// 0.75, 0.75 and 0.25, which are divided by their sum.
+// The triangle of radius 2 around 1 gives the pixels 0, 1 and 2 of four the
+// weights 0.75, 0.75 and 0.25, which are divided by their sum.
 TEST(ImageResizeTest, ShrinksWithAWiderFilter) {
   const std::vector<float> expected = {75.0F / 1.75F, 0.25F * 100 / 1.75F};
   EXPECT_THAT(
@@ -77,7 +77,7 @@ TEST(ImageResizeTest, ShrinksWithAWiderFilter) {
       IsNear({expected[1], expected[0]}));
 }
 
-TEST(ImageResizeTest, PixelsOutsideOfTheCropHaveNoInfluence) {
+TEST(ImageResizeTest, PixelsOutsideTheCropHaveNoInfluence) {
   const RgbImage image = GreyImage(4, 3,
                                    {255, 255, 255, 255,  //
                                     255, 10, 30, 255,    //
@@ -89,7 +89,7 @@ TEST(ImageResizeTest, PixelsOutsideOfTheCropHaveNoInfluence) {
 
 using Values = std::vector<float>;
 
-// One pixel for each three values.
+// Returns one pixel for each three values.
 PlanarImage Pixels(const Values& values) {
   PlanarImage image(static_cast<int64_t>(values.size()) / 3, 1);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -110,7 +110,7 @@ TEST(ColourTransformsTest, BrightnessMultipliesAndClamps) {
 }
 
 TEST(ColourTransformsTest, ContrastIsAroundTheMeanLuminance) {
-  // Luminances 0.2989 and 0.9999: the mean is 0.6494.
+  // The luminances are 0.2989 and 0.9999, so the mean is 0.6494.
   PlanarImage image = Pixels({1, 0, 0, 1, 1, 1});
   AdjustContrast(image, 0.5);
   ExpectPixels(image, {0.8247, 0.3247, 0.3247, 0.8247, 0.8247, 0.8247});
@@ -135,7 +135,7 @@ TEST(ColourTransformsTest, MoreSaturationIsClamped) {
   ExpectPixels(image, {1, 0, 0.55764});
 }
 
-TEST(ColourTransformsTest, HueTurnsByThirdsThroughThePrimaries) {
+TEST(ColourTransformsTest, ThirdOfATurnChangesPrimaryColours) {
   PlanarImage image = Pixels({0.9, 0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1, 0.9});
   AdjustHue(image, 1.0F / 3.0F);
   ExpectPixels(image, {0.1, 0.9, 0.1, 0.1, 0.1, 0.9, 0.9, 0.1, 0.1});
@@ -143,14 +143,14 @@ TEST(ColourTransformsTest, HueTurnsByThirdsThroughThePrimaries) {
   ExpectPixels(image, {0.9, 0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1, 0.9});
 }
 
-TEST(ColourTransformsTest, HueOfAMixtureTurnsWithItsProportions) {
-  // Orange, at 30 degrees; by -60 degrees it becomes rose, at 330.
+TEST(ColourTransformsTest, HueOfMixedColourIsTurned) {
+  // Orange is at 30 degrees; a turn by -60 degrees gives rose at 330.
   PlanarImage image = Pixels({0.8, 0.5, 0.2});
   AdjustHue(image, -1.0F / 6.0F);
   ExpectPixels(image, {0.8, 0.2, 0.5});
 }
 
-TEST(ColourTransformsTest, WithoutATurnTheHueOfAnyColourStays) {
+TEST(ColourTransformsTest, ZeroTurnKeepsAllColours) {
   const Values colours = {0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 0.2, 0.3, 0.1,
                           0.9, 0.9, 0.2, 0.2, 0.9, 0.9, 0.9, 0.2, 0.9};
   PlanarImage image = Pixels(colours);
