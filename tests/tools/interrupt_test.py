@@ -42,7 +42,7 @@ LONG = {
                       "the same command goes on from here"),
     "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", ANEW),
     "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
-    "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
+    "hvdlite_doctor": (["--watch", "1000"], "", "run the command again"),
     "timeline_viewer": (["/dev/stdin"], "", ANEW),
 }
 # Programs that are no user's.
