@@ -133,8 +133,7 @@ LoadedBlas LoadBlas(const std::vector<std::string>& candidates) {
     }
     return blas;
   }
-  if (candidates.empty())
-    blas.facts.error = "no library has the name of a known BLAS";
+  if (candidates.empty()) blas.facts.error = "no library is a known BLAS";
   return blas;
 }
 

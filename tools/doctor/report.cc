@@ -96,8 +96,7 @@ std::string DescribeRanks(absl::Span<const int> ranks,
 
 std::string FindingsTable(absl::Span<const Finding> findings,
                           absl::Span<const std::string> host_of_rank) {
-  constexpr size_t kMostRanks =
-      24;  // in characters; longer texts exceed the column
+  constexpr size_t kMostRanks = 24;  // characters; longer texts stick out
   size_t check_width = std::string("check").size();
   size_t ranks_width = std::string("ranks").size();
   for (const Finding& finding : findings) {

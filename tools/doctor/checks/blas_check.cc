@@ -169,8 +169,7 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
         ": it starts its own threads in addition to OpenMP's threads");
     finding.remedy =
         "apt-get install libopenblas0-openmp (or, if matrices are small: "
-        "export "
-        "OPENBLAS_NUM_THREADS=1)";
+        "export OPENBLAS_NUM_THREADS=1)";
   } else if (facts.threads == "none") {
     finding.verdict = Verdict::kNote;
     absl::StrAppend(&finding.seen, ": a matrix product uses only one thread");
