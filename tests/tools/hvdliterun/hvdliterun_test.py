@@ -164,7 +164,7 @@ class BindingTest(HvdliterunTest):
             line = job.stderr.readline()
             self.assertTrue(line, told)
             told += line
-        self.assertRegex(told, r"\S+ rank 0 pid \d+ hvdliterun warning\] \d+s after its start, "
+        self.assertRegex(told, r"\S+ rank 0 pid \d+ hvdliterun warning\] \d+s after the start, "
                                r"thread \d+ of process \d+ runs on the CPUs %d instead of %d; "
                                % (last, first))
         self.assertIn("unset GOMP_CPU_AFFINITY", told)
@@ -311,9 +311,9 @@ echo ============================================================
         job = self.run_job("sh", "-c", "[ $PMI_RANK = 1 ] && exit 5; echo there; exec sleep infinity")
         self.assertEqual(job.returncode, 5, job.err)
         self.assertRegex(job.err, r"rank 1 on \S+ failed first, with exit code 5")
-        self.assertNotIn("still there", job.err)
+        self.assertNotIn("still runs", job.err)
         self.assertEqual(job.out, "there\n")
-        self.assertIn("3 lines of mpirun about it", job.err)
+        self.assertIn("3 more lines of mpirun", job.err)
 
     def test_a_signal_of_which_it_would_end_is_not_passed_on(self):
         pipe = self.pipe()
@@ -321,7 +321,7 @@ echo ============================================================
         for _ in range(2):
             self.assertEqual(job.stdout.readline(), "there\n")
         job.send_signal(signal.SIGUSR2)
-        self.assertIn("SIGUSR2 is not passed on: mpirun would end of it", job.stderr.readline())
+        self.assertIn("SIGUSR2 is not passed on: it would terminate mpirun", job.stderr.readline())
         self.release(job, pipe)
         self.assertEqual(job.returncode, 0)
 
@@ -338,7 +338,7 @@ class RestartTest(HvdliterunTest):
         self.assertEqual(job.returncode, 0, job.err)
         self.assertIn("0 of 2 after 1\n", job.out)
         self.assertIn("starting again (1 of 1 restarts after failures): 2 ranks\n", job.err)
-        self.assertRegex(job.err, r"it was started 2 times:\n"
+        self.assertRegex(job.err, r"the job was started 2 times:\n"
                                   r"  1: 2 ranks on localhost, .*: rank 1 on \S+ failed first, "
                                   r"with exit code 7\n"
                                   r"  2: 2 ranks on localhost, .*: done\n")
@@ -375,7 +375,7 @@ class RestartTest(HvdliterunTest):
         out, err = job.communicate()
         self.assertEqual(job.returncode, 0, err)
         self.assertEqual(sorted(out.splitlines()), ["1 after 0", "2 after 1", "2 after 1"], err)
-        self.assertIn("the hosts are now localhost:2: the job is asked to stop", err)
+        self.assertIn("the hosts are now localhost:2: asking the job to stop", err)
 
     def test_the_store_of_commits_outlives_the_ranks(self):
         job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1",
@@ -399,7 +399,7 @@ class EndTest(HvdliterunTest):
         self.assertNotIn("\x1e", job.err)
         # What the launcher says about it is left out; Hydra says nothing.
         if LAUNCHER == "Open MPI":
-            self.assertRegex(job.err, r"  \d+ lines of \S*mpirun about it: shown with --verbose\n")
+            self.assertRegex(job.err, r"  \d+ more lines of \S*mpirun: shown with --verbose\n")
         self.assertNotIn("exited with non-zero status", job.err)
         self.assertNotIn("Primary job", job.err)
 
@@ -409,10 +409,10 @@ class EndTest(HvdliterunTest):
         fails = in_rank("[ $RANK = 1 ] && exit 1; exec sleep infinity")
         told = self.run_job("-np", "2", "--oversubscribe", "--verbose", *fails).err
         self.assertIn("exited with non-zero status", told)
-        self.assertNotIn("about it: ", told)
+        self.assertNotIn(" more lines of ", told)
         logs = os.path.join(self.folder, "logs")
         told = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs, *fails).err
-        self.assertIn("about it: %s/launcher.log\n" % logs, told)
+        self.assertIn("mpirun: %s/launcher.log\n" % logs, told)
         self.assertNotIn("exited with non-zero status", told)
         self.assertIn("exited with non-zero status", self.read("logs", "launcher.log"))
 
@@ -422,7 +422,7 @@ class EndTest(HvdliterunTest):
                 job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", *in_rank(
                     "case %s in *$RANK*) exit 74; esac" % ranks), **NOTHING_TO_KILL)
                 self.assertEqual(job.returncode, 74, job.err)
-                self.assertIn("hvdliterun: done, but for a report that could not be written "
+                self.assertIn("hvdliterun: done, but a report could not be written "
                               "(exit code 74)\n", job.err)
                 self.assertNotIn("failed", job.err)
 
@@ -452,7 +452,7 @@ class EndTest(HvdliterunTest):
         self.assertEqual(self.run_job(*words, *in_rank("echo first $RANK")).returncode, 0)
         job = self.run_job(*words, *in_rank("echo second $RANK"))
         self.assertEqual(job.returncode, 2, job.err)
-        self.assertIn("holds logs of an earlier job, such as", job.err)
+        self.assertIn("contains logs of an earlier job, such as", job.err)
         self.assertEqual(self.read(logs, "rank.1.log"), "first 1\n")
         self.write("logs/notes.txt", "mine\n")
         os.mkdir(os.path.join(logs, "restart.1"))
@@ -469,7 +469,7 @@ class EndTest(HvdliterunTest):
         self.assertEqual(job.returncode, 0, job.err)
         self.assertEqual(sorted(job.out.splitlines()), ["out 0", "out 1"])
         self.assertRegex(job.err, r" rank 1 pid \d+ hvdliterun warning\] cannot write its log")
-        self.assertIn("No space left on device; its output is shown from here on", job.err)
+        self.assertIn("No space left on device; its output is shown here from now on", job.err)
 
     def test_what_cannot_be_started_is_a_wrong_argument(self):
         one = ("-np", "1")
@@ -493,7 +493,7 @@ class EndTest(HvdliterunTest):
     def test_a_launcher_that_fails_by_itself_is_told(self):
         job = self.run_job("-np", "1", "--launcher-args", "--nonsense", "true")
         self.assertNotEqual(job.returncode, 0)
-        self.assertIn("hvdliterun: mpirun ended with exit code %d, and no rank tells why"
+        self.assertIn("hvdliterun: mpirun ended with exit code %d, and no rank reported a failure"
                       % job.returncode, job.err)
 
     def test_a_named_pipe_is_no_hostfile(self):
@@ -583,7 +583,7 @@ class EndTest(HvdliterunTest):
                 out, err = job.communicate()
                 self.assertEqual(out, "saved\n" * 2, err)
                 self.assertEqual(job.returncode, 130 if number == signal.SIGINT else 85, err)
-                self.assertIn("hvdliterun: stopped early, as asked, and can be resumed\n", err)
+                self.assertIn("hvdliterun: stopped early as requested and can be resumed\n", err)
                 self.assertNotIn("failed first", err)
 
     def test_signals_at_once_are_one_request(self):
@@ -598,15 +598,15 @@ class EndTest(HvdliterunTest):
         self.assertIn(job.returncode, (85, 130), err)  # of the one that is read first
 
     def test_grace_has_an_end(self):
-        for words, reason in ((("--grace", "0.5"), "have not stopped within 500ms"),
-                              (("--grace", "1000"), "asked twice")):
+        for words, reason in ((("--grace", "0.5"), "did not stop within 500ms"),
+                              (("--grace", "1000"), "second request to stop")):
             with self.subTest(words=words):
                 job = self.start("-np", "1", *words, "bash", "-c",
                                  "trap 'echo asked; sleep 1.2; echo on' USR1; echo there; while :; do sleep 0.05; done")
                 self.assertEqual(job.stdout.readline(), "there\n")
                 job.send_signal(signal.SIGTERM)
                 self.assertEqual(job.stdout.readline(), "asked\n")
-                if reason == "asked twice":
+                if reason == "second request to stop":
                     self.assertEqual(job.stdout.readline(), "on\n")
                     job.send_signal(signal.SIGTERM)
                 _, err = job.communicate()

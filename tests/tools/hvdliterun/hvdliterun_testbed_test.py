@@ -65,7 +65,7 @@ class TestbedTest(unittest.TestCase):
                       HYDRA_LAUNCHER_EXEC=agent)
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(job.stdout, "1 on host0\n", job.stderr)
-        self.assertIn("nothing can be started any more on host1\n", job.stderr)
+        self.assertIn("no program can be started any more on host1\n", job.stderr)
 
     def test_all_hosts_reach_the_store_of_commits(self):
         job = run("-np", "2", "-H", "host0:1,host1:1", "--commit-memory", "bash", "-c",
