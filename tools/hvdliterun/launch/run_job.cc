@@ -278,7 +278,7 @@ std::string Judge(const Job& job, const RankReports& reports, int told,
   }
   if (told != 0 && (told != SIGUSR1 || end.exit_code != 0)) {
     end.exit_code = 128 + told;
-    end.summary = absl::StrCat("ended by ", strsignal(told));
+    end.summary = absl::StrCat("ended by a signal (", strsignal(told), ")");
     return absl::StrCat(
         "hvdliterun: ", end.summary,
         "; the program has not reported that it saved anything\n");
