@@ -96,7 +96,7 @@ std::string DescribeRanks(absl::Span<const int> ranks,
 
 std::string FindingsTable(absl::Span<const Finding> findings,
                           absl::Span<const std::string> host_of_rank) {
-  constexpr size_t kMostRanks = 24;  // characters; longer texts stick out
+  constexpr size_t kMostRanks = 24;  // characters; longer texts overflow
   size_t check_width = std::string("check").size();
   size_t ranks_width = std::string("ranks").size();
   for (const Finding& finding : findings) {

@@ -20,7 +20,7 @@ namespace hvdlite::doctor {
 struct NumaFacts {
   int nodes = 1;                // NUMA nodes with memory
   std::vector<int> used_nodes;  // nodes of the rank's CPUs
-  std::string policy;           // base::NumaPolicyName
+  std::string policy;           // support::NumaPolicyName
   bool balancing = false;       // the kernel moves pages between nodes
 };
 NumaFacts GatherNuma(const support::SystemFiles& files,

@@ -318,8 +318,7 @@ absl::StatusOr<JobHosts> HostsOf(const Flags& flags,
 absl::StatusOr<Job> MakeJob(const Flags& flags,
                             const Surroundings& surroundings) {
   Variables variables(surroundings.environment);
-  const bool elsewhere =
-      !flags.topology.empty();  // another machine, in a dry run
+  const bool elsewhere = !flags.topology.empty();  // dry run, another machine
   absl::StatusOr<Machine> machine =
       elsewhere ? MachineOf(flags.topology) : surroundings.machine();
   HVDLITE_RETURN_IF_ERROR(machine.status());

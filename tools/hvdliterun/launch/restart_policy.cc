@@ -136,8 +136,7 @@ bool RestartPolicy::WantsOtherHosts(int ranks, const std::vector<Host>& hosts,
                                     absl::Time now) const {
   const std::vector<Host> usable = Usable(known, now, false);
   const int possible = RanksOn(usable);
-  if (possible < options_.min_ranks)
-    return false;  // the present hosts are better
+  if (possible < options_.min_ranks) return false;  // keep the present hosts
   if (possible > ranks) return true;
   return absl::c_any_of(
       hosts, [&](const Host& host) { return !Contains(known, host.name); });

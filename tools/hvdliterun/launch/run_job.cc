@@ -163,8 +163,7 @@ class Supervisor {
     } else if (!ends && number != SIGUSR1) {
       kill(launcher, number);
     } else if (ends && told_by_ != 0 && told_by_ != SIGUSR1) {
-      if (now >= told_at_ + kOneRequest)
-        End(launcher, now, "second request to stop");
+      if (now >= told_at_ + kOneRequest) End(launcher, now, "second request");
     } else {
       told_by_ = number;
       told_at_ = now;

@@ -66,7 +66,7 @@ struct LauncherKind {
   // The batch system whose jobs have only this launcher; kNone: there is none.
   BatchSystem only_one_of = BatchSystem::kNone;
   bool binds_ranks = false;    // as the job requests; hvdliterun cannot unbind
-  bool passes_bytes = false;   // of ranks' output at once, not by line
+  bool passes_bytes = false;   // passes on output at once, not by line
   bool refuses_root = false;   // unless a flag allows it
   bool starts_by_ssh = false;  // if no batch system starts the ranks
   // Waits for the other ranks if a rank fails before MPI_Init.

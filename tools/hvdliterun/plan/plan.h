@@ -13,7 +13,7 @@
 
 namespace hvdlite::launch {
 
-// The part of the machine that ranks share.
+// The part of a machine of which each rank gets a share.
 enum class Domain { kNode, kSocket, kNuma, kCore };
 
 absl::string_view DomainName(Domain domain);

@@ -17,8 +17,7 @@ namespace hvdlite::launch {
 
 struct NetworkInterface {
   std::string name;         // "ib0"
-  std::string
-      rdma_device;  // its device in UCX's notation: "mlx5_0:1"; or empty
+  std::string rdma_device;  // its device in UCX: "mlx5_0:1"; or empty
 };
 
 struct Surroundings {
@@ -51,8 +50,8 @@ Surroundings RealSurroundings();
 Surroundings With(Surroundings surroundings,
                   std::vector<std::pair<std::string, std::string>> variables);
 
-// For hvdliterun's own messages while a job runs. `rank`: the rank of the
-// process beside a rank.
+// For hvdliterun's own messages while a job runs. `rank`: the rank beside which
+// this process runs.
 base::Logger OwnLog(int rank = -1);
 
 // Whether a host with this name is this one, judged only by the name.

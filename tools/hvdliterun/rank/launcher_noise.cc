@@ -15,8 +15,7 @@ namespace hvdlite::launch {
 namespace {
 
 constexpr size_t kMaxHeldLines = 100;
-constexpr size_t kNoiseLineBytes =
-    64 << 10;  // longer lines do not come from a launcher
+constexpr size_t kNoiseLineBytes = 64 << 10;  // launchers' lines are shorter
 
 // Open MPI 4 and 5 put their help texts between two such lines; MPICH uses
 // lines of equal signs.

@@ -17,8 +17,7 @@ namespace hvdlite::launch {
 struct ExecRankOptions {
   PlanOptions plan;
   RankChoices choices;
-  std::optional<int>
-      local_size;  // ranks of each host, if all have the same number
+  std::optional<int> local_size;  // ranks per host, if equal on all hosts
   // The launcher has bound each rank: the rank uses the CPUs that it got.
   bool bound_by_launcher = false;
   std::string openblas;                    // library to query; empty: none
