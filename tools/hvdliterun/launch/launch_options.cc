@@ -30,8 +30,7 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
     return absl::InvalidArgumentError(
         "Open MPI refuses to run as root, and hvdliterun refuses it outside a "
         "container: a faulty job could damage the system. To run it anyway, "
-        "add "
-        "--allow-run-as-root");
+        "add --allow-run-as-root");
   }
   variables.Note(
       "root in a container: hvdliterun passes --allow-run-as-root to Open MPI");

@@ -26,9 +26,8 @@ namespace {
 constexpr char kDescription[] =
     "Starts PROGRAM on many ranks with this machine's mpirun, mpiexec or srun. "
     "It binds each rank to its cores and memory, and sets environment "
-    "variables "
-    "for the rank's OpenMP runtime, BLAS and malloc. Your own settings take "
-    "precedence.";
+    "variables for the rank's OpenMP runtime, BLAS and malloc. Your own "
+    "settings take precedence.";
 constexpr int kMaxCount = 1'000'000;
 constexpr char kUsage[] = "hvdliterun [options] PROGRAM [argument ...]";
 constexpr char kExamples[] =

@@ -153,8 +153,7 @@ absl::Status AddAllocator(const Flags& flags, const Surroundings& surroundings,
       if (flags.huge_pages) {
         variables.Note(
             "--huge-pages does nothing with tcmalloc, which follows the "
-            "system's "
-            "setting (/sys/kernel/mm/transparent_hugepage/enabled)");
+            "system's setting (/sys/kernel/mm/transparent_hugepage/enabled)");
       }
       break;
   }
