@@ -125,8 +125,7 @@ TEST(ChooseLauncherTest, UsesNameVersionBatchSystemAndMpiOfTheProgram) {
        {{"mpirun", "unknown kind"}, {"mpiexec", kHydra}}},
       // The error names the last program of a wrong kind.
       {"--launcher mpich: orterun on this host is of the kind openmpi: load "
-       "the "
-       "module of the other MPI, or remove --launcher",
+       "the module of the other MPI, or remove --launcher",
        "mpich",
        {{"mpirun", kOpenMpi}, {"orterun", "orterun (OpenRTE) 4.1"}}},
       {"--launcher openmpi: mpiexec.hydra on this host is of the kind mpich: "
