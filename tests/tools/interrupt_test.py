@@ -36,7 +36,7 @@ LONG = {
     "train_synthetic": (["--model", "mlp", "--num-batches", "100000000"], "1\timages/sec",
                         "the report has the observations of this start"),
     "hvdliterun": (["-np", "1", "--allow-run-as-root", "sh", "-c", "echo here; exec sleep 1000"], "here",
-                   "hvdliterun: ended by Interrupt; the program has not reported"),
+                   "hvdliterun: ended by a signal (Interrupt); the program has not reported"),
     "hvdliterun of a trainer": (["-np", "2", "--allow-run-as-root", "--oversubscribe",
                                  os.path.join(BIN, RESNET[0]), *RESNET[1:]], "step 1/", "can be resumed"),
     "scaling_sweep": (["spec", "--output", "sweep", "--launcher-program", "./launcher"], "first a run",

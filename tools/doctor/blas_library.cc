@@ -8,8 +8,8 @@
 namespace hvdlite::doctor {
 namespace {
 
-// How the library of a BLAS begins, best known first: where a program has
-// several, LibTorch's is the interface that Debian calls libblas.so.3.
+// Beginnings of BLAS library names, in the order of preference. If a program
+// has several of them, LibTorch uses the interface libblas.so.3 (on Debian).
 constexpr const char* kNames[] = {
     "libblas.so",   "libmkl_rt.so", "libmkl_intel_lp64.so",
     "libopenblas",  "libarmpl",     "libfjlapack",
@@ -29,7 +29,7 @@ std::string NameOf(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// What the library is, by the functions that only it has.
+// Identifies the library by functions that only this BLAS has.
 std::string KindOf(void* library, const std::string& file) {
   if (Has(library, "openblas_get_config")) return "OpenBLAS";
   if (Has(library, "mkl_get_version") || Has(library, "MKL_Get_Version")) {
@@ -72,8 +72,8 @@ void DescribeOpenBlas(void* library, BlasFacts& facts) {
   if (auto* parallel = Find<int()>(library, "openblas_get_parallel")) {
     facts.threads = ThreadModel(parallel());
   }
-  // Not NEOVERSEV1: in 0.3.21 it has no SVE, and that of 0.3.29 ends in an
-  // illegal instruction on A64FX (in QEMU).
+  // NEOVERSEV1 is not listed: it has no SVE in 0.3.21, and in 0.3.29 it crashes
+  // with an illegal instruction on A64FX (in QEMU).
   for (const char* name : {"A64FX", "ARMV8SVE"}) {
     if (Has(library, absl::StrCat("sgemm_kernel_", name).c_str())) {
       facts.sve_cores.push_back(name);
@@ -127,13 +127,13 @@ LoadedBlas LoadBlas(const std::vector<std::string>& candidates) {
     for (const char* name :
          {"openblas_set_num_threads", "MKL_Set_Num_Threads",
           "bli_thread_set_num_threads", "omp_set_num_threads"}) {
-      // BLIS counts in its own integer type, which is the width of a register.
+      // BLIS takes its own integer type, which has the width of a register.
       blas.set_threads = Find<void(int)>(library, name);
       if (blas.set_threads != nullptr) break;
     }
     return blas;
   }
-  if (candidates.empty()) blas.facts.error = "no library is one by its name";
+  if (candidates.empty()) blas.facts.error = "no library is a known BLAS";
   return blas;
 }
 

@@ -1,4 +1,4 @@
-// Check: looks for one thing that makes training slow, and says what it found.
+// Check: looks for one cause of slow training and returns its findings.
 #pragma once
 
 #include <cstddef>
@@ -23,58 +23,58 @@ namespace hvdlite::doctor {
 enum class Verdict {
   kOk,
   kNote,     // worth knowing; may cost a little
-  kWarning,  // costs time, or misleads
-  kProblem   // costs much time, or breaks something
+  kWarning,  // costs time or is misleading
+  kProblem   // costs much time or breaks something
 };
 
 // One verdict about the machine, the environment or the world.
 struct Finding {
-  std::string check = "";  // its name, which RunChecks() writes
+  std::string check = "";  // name of the check; set by RunChecks()
   Verdict verdict = Verdict::kOk;
-  std::string seen;  // what was seen, where
+  std::string seen;  // what was seen, and where
   std::string remedy =
-      "";  // the command or setting that mends it; may be empty
-  // The ranks that it is about, ascending; empty: the one that returns it.
+      "";  // the command or setting that fixes it; may be empty
+  // The ranks of the finding, ascending; empty: the rank that returns it.
   std::vector<int> ranks = {};
 };
 
 using Findings = std::vector<Finding>;
 
-// What MPI said when it was started.
+// What MPI reported at its start.
 struct MpiFacts {
   std::string library;       // "Open MPI v4.1.4"
-  std::string thread_level;  // the highest that it offers
-  // Why hvdlite cannot use it; empty: it can.
+  std::string thread_level;  // the highest level it offers
+  // Why hvdlite cannot use this MPI; empty: it can.
   std::string error = "";
 };
 
-// What every check may look at.
+// The input of every check.
 struct Session {
   collective::Communicator& communicator;
   const collective::Topology& topology;
   base::Environment environment;
   support::SystemFiles files;
-  // Before any library bound the main thread.
+  // Read before any library binds the main thread.
   std::vector<int> allowed_cpus;
-  std::string program = "";  // that --program names; empty: none
+  std::string program = "";  // named by --program; empty: none
   // Of `program`, or of this process.
   std::vector<support::Library> libraries = {};
   LoadedBlas blas = {};
   std::optional<MpiFacts> mpi = std::nullopt;  // nullopt: MPI is not used
 };
 
-// Collective: all ranks run the same checks in the same order. What a rank
-// finds about itself it returns; what is found by comparing ranks rank 0
-// returns, with their numbers. Errors of the communicator are returned as they
-// are.
+// Collective: all ranks run the same checks in the same order. Each rank
+// returns findings about itself. Rank 0 also returns the findings that compare
+// ranks, with the numbers of the ranks. Errors of the communicator are passed
+// on unchanged.
 using CheckFunction = absl::StatusOr<Findings>(Session& session);
 
 // A row of the table in doctor.cc.
 struct Check {
-  std::string name;    // that --check takes
+  std::string name;    // argument of --check
   std::string sees;    // for help texts
-  CheckFunction* run;  // the end of a file in checks/
-  bool slow = false;   // measures; left out by --skip-slow
+  CheckFunction* run;  // defined in a file in checks/
+  bool slow = false;   // measures; --skip-slow skips it
 };
 
 // 0, 1, ..., size - 1.

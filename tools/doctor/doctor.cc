@@ -18,12 +18,12 @@ CheckFunction RunAllocator, RunBlas, RunBlasSpeed, RunClocks, RunFrequency,
     RunVersions;
 
 const std::vector<Check>& AllChecks() {
-  // In the order in which they run and are listed.
+  // The checks run and are listed in this order.
   static const auto* const checks = new std::vector<Check>{
-      {"blas", "which BLAS runs, with which kernels and threads", &RunBlas},
-      {"openmp", "OpenMP runtimes that are loaded or linked; missing libraries",
+      {"blas", "the BLAS library, its kernels and its threads", &RunBlas},
+      {"openmp", "loaded or linked OpenMP runtimes; missing libraries",
        &RunOpenMp},
-      {"libtorch", "libraries of two LibTorchs in the program", &RunLibTorch},
+      {"libtorch", "whether the program mixes two LibTorchs", &RunLibTorch},
       {"variables", "environment variables that do nothing", &RunVariables},
       {"oversubscription",
        "more threads than CPUs; ranks bound to the same cores; a container's "
@@ -37,21 +37,23 @@ const std::vector<Check>& AllChecks() {
        &RunMpi},
       {"shared_memory", "whether ranks of a host can share memory",
        &RunSharedMemory},
-      {"transports", "what MPI's messages travel over", &RunTransports},
-      {"ucx", "devices that UCX finds", &RunUcx},
-      {"limits", "limits of address space, file sizes and open files",
+      {"transports", "the networks that carry MPI's messages", &RunTransports},
+      {"ucx", "network devices that UCX finds", &RunUcx},
+      {"limits", "limits on address space, file sizes and open files",
        &RunLimits},
-      {"allocator", "malloc in use; preloaded libraries that are missing",
+      {"allocator", "the malloc in use; missing libraries of LD_PRELOAD",
        &RunAllocator},
-      {"memory_return", "whether freed memory is faulted in again",
+      {"memory_return", "whether reused memory causes page faults again",
        &RunMemoryReturn},
       {"versions", "software that differs between hosts", &RunVersions},
-      {"clocks", "wall clocks of the hosts", &RunClocks},
+      {"clocks", "whether the hosts' wall clocks agree", &RunClocks},
       {"slow_core", "CPUs that are slow, or shared with other processes",
        &RunSlowCore, /*slow=*/true},
-      {"blas_speed", "a matrix product against the core's peak", &RunBlasSpeed,
+      {"blas_speed", "speed of a matrix product, compared with the core's peak",
+       &RunBlasSpeed,
        /*slow=*/true},
-      {"memory_bandwidth", "of every rank, all at once", &RunMemoryBandwidth,
+      {"memory_bandwidth", "memory bandwidth of every rank, all at once",
+       &RunMemoryBandwidth,
        /*slow=*/true},
       {"links", "latency and bandwidth between every two ranks", &RunLinks,
        /*slow=*/true}};

@@ -1,4 +1,4 @@
-// The checks there are, and how all ranks run them.
+// The list of all checks, and a function that runs them on all ranks.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ namespace hvdlite::doctor {
 
 const std::vector<Check>& AllChecks();
 
-// Those that flags ask for, in the order of AllChecks(). `names` empty: all.
+// The checks that the flags select, in the order of AllChecks(). If `names` is
+// empty, all are selected.
 std::vector<Check> ChosenChecks(const std::vector<std::string>& names,
                                 bool skip_slow);
 
-// Collective. The findings of all ranks, merged, on every rank.
+// Collective. Every rank gets the merged findings of all ranks.
 absl::StatusOr<std::vector<Finding>> RunChecks(const std::vector<Check>& checks,
                                                Session& session);
 

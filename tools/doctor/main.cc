@@ -1,4 +1,5 @@
-// hvdlite_doctor: what makes training slow on this machine, and what mends it.
+// hvdlite_doctor: finds problems that make training slow on this machine, and
+// prints how to fix them.
 
 #include <cstdio>
 #include <iostream>
@@ -31,7 +32,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-// The whole run; returns the exit code.
+// Runs the checks and prints the findings. Returns the exit code.
 absl::StatusOr<int> Examine(const Flags& flags,
                             const base::Environment& environment,
                             std::vector<int> allowed_cpus) {
@@ -70,7 +71,7 @@ absl::StatusOr<int> Examine(const Flags& flags,
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<Finding> findings,
       RunChecks(ChosenChecks(flags.checks, flags.skip_slow), session));
-  // One bad exit code is enough; the launcher tells of every one.
+  // One rank with a bad exit code is enough: the launcher reports each of them.
   if (!world->speaks) return 0;
   const std::vector<std::string>& hosts = world->topology.host_of_rank;
   const bool json_only = flags.json == "-";
@@ -82,10 +83,10 @@ absl::StatusOr<int> Examine(const Flags& flags,
         support::WriteNewFile(flags.json, FindingsJson(findings, hosts)));
   }
   const int code = ExitCodeOf(findings);
-  // A launcher makes much of it.
+  // The launcher prints a long error about this exit code.
   if (code != 0) {
     std::cerr << "hvdlite_doctor: exit code " << code
-              << ", for the warnings and problems above" << std::endl;
+              << " because of the warnings and problems above" << std::endl;
   }
   return code;
 }
@@ -93,12 +94,12 @@ absl::StatusOr<int> Examine(const Flags& flags,
 int Main(int argc, char** argv) {
   support::TellIfInterrupted(
       "hvdlite_doctor",
-      "no results are printed; the same command begins "
-      "anew, and --check or --skip-slow makes it shorter");
-  // Before a library binds this thread.
+      "no results are printed; run the command again, or shorten "
+      "it with --check or --skip-slow");
+  // This must run before a library binds this thread.
   std::vector<int> allowed_cpus = support::AllowedCpus();
   const base::Environment environment = base::ProcessEnvironment();
-  // MPI does not know yet.
+  // MPI is not initialized yet, so the launcher's variables give the rank.
   const bool is_first = base::IsFirstOfLauncher(environment);
   const support::CommandLine<Flags> parsed = ParseFlags(argc, argv);
   if (!parsed.flags.has_value()) {
@@ -112,8 +113,8 @@ int Main(int argc, char** argv) {
               << std::flush;
     return 0;
   }
-  // The rank that writes it ends before MPI starts, and its launcher ends the
-  // others.
+  // If the file cannot be written, the first rank exits before MPI starts, and
+  // the launcher ends the other ranks.
   if (is_first) {
     const absl::Status status =
         support::CheckOutputs({{"--json", flags.json}}, flags.overwrite);
@@ -126,7 +127,7 @@ int Main(int argc, char** argv) {
       Examine(flags, environment, std::move(allowed_cpus));
   if (code.ok()) return *code;
   std::cerr << "hvdlite_doctor: " << code.status().message() << std::endl;
-  // A program that is not there is a wrong flag.
+  // A missing program counts as a wrong flag.
   return absl::IsNotFound(code.status()) ||
                  absl::IsInvalidArgument(code.status())
              ? 2

@@ -25,14 +25,15 @@ class MpiInspectedRanks final : public InspectedRanks {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InspectedRanks>> StartWithMpi() {
-  // As MpiSession does; here MPI is initialised first, to see what it offers.
+  // As in MpiSession, but MPI is initialized first, to see its thread level.
   collective::AskMpiToYield();
   int level = MPI_THREAD_SINGLE;
   const int code =
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
   if (code != MPI_SUCCESS) {
-    return absl::InternalError(absl::StrCat("MPI_Init_thread failed with code ",
-                                            code, "; --no-mpi leaves MPI out"));
+    return absl::InternalError(
+        absl::StrCat("MPI_Init_thread failed with code ", code,
+                     "; use --no-mpi to run without MPI"));
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   auto world = std::make_unique<MpiInspectedRanks>();

@@ -19,7 +19,7 @@ bool SaysTheSame(const Finding& a, const Finding& b) {
          a.remedy == b.remedy;
 }
 
-// Hosts of the ranks, in the order of their first rank.
+// The hosts of the ranks, in the order of their first ranks.
 std::vector<std::string> HostsOf(absl::Span<const int> ranks,
                                  absl::Span<const std::string> host_of_rank) {
   std::vector<std::string> hosts;
@@ -96,7 +96,7 @@ std::string DescribeRanks(absl::Span<const int> ranks,
 
 std::string FindingsTable(absl::Span<const Finding> findings,
                           absl::Span<const std::string> host_of_rank) {
-  constexpr size_t kMostRanks = 24;  // of characters; longer ones stick out
+  constexpr size_t kMostRanks = 24;  // characters; longer texts overflow
   size_t check_width = std::string("check").size();
   size_t ranks_width = std::string("ranks").size();
   for (const Finding& finding : findings) {
@@ -118,8 +118,8 @@ std::string FindingsTable(absl::Span<const Finding> findings,
                          head(VerdictName(finding.verdict), finding.check,
                               DescribeRanks(finding.ranks, host_of_rank))));
     if (!finding.remedy.empty()) {
-      // Whole: commands in it are there to be copied.
-      absl::StrAppend(&table, head("", "", ""), "mend: ", finding.remedy, "\n");
+      // The remedy is not wrapped, so that its commands can be copied.
+      absl::StrAppend(&table, head("", "", ""), "fix: ", finding.remedy, "\n");
     }
   }
   return table;

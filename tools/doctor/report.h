@@ -1,4 +1,4 @@
-// The findings of all ranks, for people and programs.
+// Output of the findings: a table for users, JSON for programs.
 #pragma once
 
 #include <string>
@@ -13,26 +13,26 @@ namespace hvdlite::doctor {
 // "ok", "note", "warning", "problem".
 absl::string_view VerdictName(Verdict verdict);
 
-// Equal findings become one, which names all their ranks; in the order in which
-// they first occur, by rank. `of_rank[r]` are those that rank r returned.
+// Merges equal findings into one that lists all their ranks. The order is that
+// of the first occurrence, by rank. `of_rank[r]`: the findings of rank r.
 std::vector<Finding> MergeFindings(
     const std::vector<std::vector<Finding>>& of_rank);
 
-// kOk for none.
+// The worst verdict; kOk if there are no findings.
 Verdict WorstOf(absl::Span<const Finding> findings);
 
-// 0 up to a note, support::kFoundExitCode from a warning on.
+// support::kFoundExitCode if there is a warning or a problem, otherwise 0.
 int ExitCodeOf(absl::Span<const Finding> findings);
 
-// "all", "0", "0-3,5 (node1, node2)": hosts are named where there are several.
+// "all", "0", "0-3,5 (node1, node2)": hosts are named if there are several.
 std::string DescribeRanks(absl::Span<const int> ranks,
                           absl::Span<const std::string> host_of_rank);
 
-// One line per finding, the remedy on a line of its own below it.
+// One entry per finding; its remedy follows on a separate line.
 std::string FindingsTable(absl::Span<const Finding> findings,
                           absl::Span<const std::string> host_of_rank);
 
-// The same as JSON.
+// The same content as JSON.
 std::string FindingsJson(absl::Span<const Finding> findings,
                          absl::Span<const std::string> host_of_rank);
 

@@ -11,7 +11,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-// The CPUs of each core, in the order of their first ones.
+// The CPUs of each core; cores are in the order of their first CPUs.
 std::vector<std::vector<int>> CpusByCore(const support::SystemFiles& files,
                                          const support::CoreLook& look) {
   std::vector<std::vector<int>> cores;
@@ -26,11 +26,10 @@ std::vector<std::vector<int>> CpusByCore(const support::SystemFiles& files,
 }
 
 std::string ProcessesText(const support::CoreUse& core) {
-  // /proc has the processes of this container, but what all CPUs do.
+  // /proc lists only this container's processes, but the load of all CPUs.
   constexpr double kBusyShare = 0.2;
   if (core.processes.empty() && core.busy >= kBusyShare) {
-    return "no process that is seen from here: short ones, or another "
-           "container's";
+    return "no visible process: short processes or another container";
   }
   return absl::StrJoin(core.processes, ", ",
                        [](std::string* out, const support::ProcessUse& use) {

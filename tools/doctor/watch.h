@@ -1,4 +1,4 @@
-// --watch: what this host's cores do for a while, whoever computes there.
+// --watch: shows the load of this host's cores by all processes.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,9 @@
 
 namespace hvdlite::doctor {
 
-// Looks at all cores of the host about every second, for `duration`, and tells
-// how busy each was, and with which processes. `pause` waits for so long.
+// Samples all cores of the host about once a second for `duration`. Returns a
+// text with the load of each core and the processes that caused it. `pause`
+// waits for the given time.
 std::string WatchCores(const support::SystemFiles& files,
                        absl::Duration duration, const base::Clock& clock,
                        const std::function<void(absl::Duration)>& pause);

@@ -1,4 +1,4 @@
-// InspectedRanks: the ranks that are looked at.
+// InspectedRanks: the ranks that the doctor checks.
 #pragma once
 
 #include <memory>
@@ -12,22 +12,22 @@
 namespace hvdlite::doctor {
 
 struct InspectedRanks {
-  // Finalizes MPI if it was initialised; collective.
+  // Collective. Finalizes MPI if it was initialized.
   virtual ~InspectedRanks() = default;
 
   std::unique_ptr<collective::Communicator> communicator;
   collective::Topology topology;
   std::optional<MpiFacts> mpi;
-  // Whether this process prints; one does.
+  // Whether this process prints. Exactly one process does.
   bool speaks = true;
 };
 
-// This process alone.
+// Only this process.
 std::unique_ptr<InspectedRanks> StartAlone();
 
-// All ranks of the launcher, or this process as MPI's only one. Alone, with the
-// reason in mpi->error, where this MPI will not do for hvdlite; where there is
-// no MPI in this build, as StartAlone().
+// All ranks of the launcher, or this process as the only rank of MPI. If
+// hvdlite cannot use this MPI: only this process, and mpi->error has the
+// reason. In a build without MPI: as StartAlone().
 absl::StatusOr<std::unique_ptr<InspectedRanks>> StartWithMpi();
 
 }  // namespace hvdlite::doctor

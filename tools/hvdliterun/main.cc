@@ -1,4 +1,4 @@
-// hvdliterun: starts a program on many ranks, well bound and well set up.
+// hvdliterun: starts a program on many ranks, with binding and environment.
 
 #include <iostream>
 #include <string>

@@ -51,7 +51,7 @@ TEST(CommandLineTest, HelpNamesEveryCheck) {
   }
 }
 
-TEST(ChosenChecksTest, LeavesOutWhatIsSlowOrNotAskedFor) {
+TEST(ChosenChecksTest, SkipsSlowAndUnselectedChecks) {
   EXPECT_EQ(ChosenChecks({}, false).size(), AllChecks().size());
   for (const Check& check : ChosenChecks({}, true)) {
     EXPECT_FALSE(check.slow) << check.name;

@@ -21,13 +21,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Changes the session of a rank.
+// Changes the session of one rank.
 using Prepare = std::function<void(int rank, testing::MachineFiles& tree,
                                    Session& session)>;
 
-// What the doctor finds on ranks that are threads, by rank. Rank r may use CPU
-// r alone, has an empty environment and nothing but what `prepare` gives it;
-// CPUs 2n and 2n + 1 are a core.
+// The doctor's findings on ranks that are threads, by rank. Rank r may use only
+// CPU r; its environment and files are empty except for what `prepare` adds.
+// CPUs 2n and 2n + 1 share a core.
 std::vector<Findings> Examined(const std::vector<std::string>& hosts,
                                const std::vector<std::string>& checks,
                                const Prepare& prepare = nullptr) {
@@ -62,7 +62,7 @@ std::vector<Findings> Examined(const std::vector<std::string>& hosts,
   return found;
 }
 
-// With these variables on every rank.
+// Sets these variables on every rank.
 Prepare WithVariables(
     std::vector<std::pair<std::string, std::string>> variables,
     std::vector<int> cpus = {}) {
@@ -121,7 +121,7 @@ TEST(DoctorTest, RanksMeasureTheirLinks) {
   }
 }
 
-TEST(DoctorTest, SettingsThatDifferAreFound) {
+TEST(DoctorTest, DifferentSettingsAreFound) {
   const auto found =
       Examined({"a", "b"}, {"mpi"},
                [](int rank, testing::MachineFiles&, Session& session) {
@@ -131,7 +131,7 @@ TEST(DoctorTest, SettingsThatDifferAreFound) {
   ExpectFindings(found[1], "note problem");
 }
 
-// What `check` finds on one rank.
+// The findings of `check` on one rank.
 Findings FoundAlone(const std::string& check, const Prepare& prepare) {
   return Examined({"a"}, {check}, prepare)[0];
 }
@@ -177,7 +177,7 @@ TEST(DoctorTest, ThreadsAreJudgedByFilesAndEnvironment) {
       "problem ok");
 }
 
-TEST(DoctorTest, LargePagesAreThoseOfTheProgramsLibraries) {
+TEST(DoctorTest, LargePageLibraryIsSearchedInTheProgram) {
   const support::Library large_pages = {"libmpg.so.1", "/l/libmpg.so.1"};
   ExpectFindings(FoundAlone("huge_pages",
                             [&](int, testing::MachineFiles&, Session& session) {
@@ -197,13 +197,13 @@ TEST(DoctorTest, LargePagesAreThoseOfTheProgramsLibraries) {
   }
 }
 
-TEST(DoctorTest, EveryCheckRunsWhereNothingIsKnown) {
+TEST(DoctorTest, EveryCheckRunsWithoutSystemFiles) {
   for (const Check& check : AllChecks()) {
-    // UCX is not asked by several threads at once.
+    // UCX must not be queried by several threads at once.
     const std::vector<std::string> hosts =
         check.name == "ucx" ? std::vector<std::string>{"a"}
                             : std::vector<std::string>{"a", "b"};
-    // What the environment and /proc hold need not be UTF-8.
+    // Texts of the environment and of /proc may be invalid UTF-8.
     const auto found = Examined(
         hosts, {check.name}, WithVariables({{"HOROVOD_CYCLE_TIME", "\xff"}}));
     EXPECT_THAT(found[0], Not(IsEmpty())) << check.name;

@@ -1,2 +1,2 @@
-// Stands for GNU's OpenMP runtime.
+// A library in place of GNU's OpenMP runtime.
 int GompFunction() { return 1; }

@@ -1,2 +1,2 @@
-// Stands for LLVM's OpenMP runtime.
+// A library in place of LLVM's OpenMP runtime.
 int OmpFunction() { return 5; }

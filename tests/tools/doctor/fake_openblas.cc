@@ -1,4 +1,4 @@
-// Stands for an OpenBLAS that knows A64FX and was told to take other kernels.
+// A fake OpenBLAS that has kernels for A64FX but is set to use others.
 #include <unistd.h>
 
 #include <cstring>

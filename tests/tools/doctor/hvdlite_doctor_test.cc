@@ -1,4 +1,4 @@
-// Runs hvdlite_doctor as a user does, on troubles made for it.
+// Runs hvdlite_doctor as users do, with problems made for this test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,8 +28,8 @@ using ::testing::Not;
 
 const std::string kDoctor = HVDLITE_DOCTOR;
 
-// Runs one check in the environment that `before` makes ("A=1 B=2"), and
-// returns its first finding of this verdict, or an empty object.
+// One run of hvdlite_doctor in the environment of `before` ("A=1 B=2"). Find()
+// returns the first finding with a verdict, or an empty object.
 class DoctorRun {
  public:
   DoctorRun(const std::string& before, const std::string& arguments,
@@ -49,7 +49,7 @@ class DoctorRun {
     }
     return json::object();
   }
-  // A text of that finding.
+  // The texts of that finding.
   std::string Seen(const std::string& verdict) const {
     return Find(verdict).value("seen", "");
   }
@@ -65,7 +65,8 @@ class DoctorRun {
   json report_;
 };
 
-// The first finding of `verdict` has these parts, and the exit code tells.
+// Expects that the first finding with `verdict` has these parts of texts and
+// that the exit code is 3.
 void ExpectFinds(const DoctorRun& run, const std::string& verdict,
                  const std::string& seen, const std::string& remedy) {
   EXPECT_EQ(run.finished().exit_code, 3) << run.finished().output;
@@ -86,7 +87,7 @@ TEST(HvdliteDoctorTest, FindsTheReferenceBlas) {
   GTEST_SKIP() << "there is no reference BLAS";
 }
 
-TEST(HvdliteDoctorTest, FindsTroubleOfOneProcess) {
+TEST(HvdliteDoctorTest, FindsProblemsOfOneProcess) {
   const struct {
     const char* environment;
     const char* arguments;
@@ -100,10 +101,10 @@ TEST(HvdliteDoctorTest, FindsTroubleOfOneProcess) {
       {"OMP_NUM_THREADS=4096", "--check oversubscription", "problem",
        "4096 threads", "export OMP_NUM_THREADS="},
       {"LD_PRELOAD=/nonexistent/libjemalloc.so.2", "--check allocator",
-       "problem", "/nonexistent/libjemalloc.so.2, which is not there",
+       "problem", "/nonexistent/libjemalloc.so.2, but it was not found",
        "libjemalloc2"},
       {"", "--check openmp --program " HVDLITE_TWO_RUNTIMES, "problem",
-       "has 2: ", "fake_omp/libomp.so.5"},
+       "has 2 OpenMP runtimes: ", "fake_omp/libomp.so.5"},
   };
   for (const auto& trouble : kTroubles) {
     SCOPED_TRACE(trouble.arguments);
@@ -113,13 +114,13 @@ TEST(HvdliteDoctorTest, FindsTroubleOfOneProcess) {
   }
 }
 
-TEST(HvdliteDoctorTest, WhatIsNoTroubleEndsWithZero) {
+TEST(HvdliteDoctorTest, WithoutProblemsTheExitCodeIsZero) {
   const DoctorRun one("",
                       "--no-mpi --check openmp "
                       "--program " HVDLITE_ONE_RUNTIME);
   EXPECT_EQ(one.finished().exit_code, 0) << one.finished().output;
   EXPECT_THAT(one.Seen("ok"), HasSubstr("fake_gomp/libgomp.so.1"));
-  // Nothing is said of a program that was not named.
+  // Without --program there is only a note.
   const DoctorRun own("MALLOC_CONF=narenas:1", "--no-mpi --check variables");
   EXPECT_EQ(own.finished().exit_code, 0) << own.finished().output;
   EXPECT_THAT(own.Remedy("note"), HasSubstr("--program"));
@@ -131,7 +132,7 @@ TEST(HvdliteDoctorTest, FindsRanksThatCannotShareMemory) {
   if (RunCommand(own_users + "true").exit_code != 0) {
     GTEST_SKIP() << "no user namespaces here";
   }
-  // MPI's UCX would not start.
+  // MPI's UCX would not start with its default transports.
   const DoctorRun run(kMpirun + " 2 env UCX_TLS=self,tcp " + own_users,
                       "--check shared_memory");
   ExpectFinds(run, "warning", "Permission denied", "user namespace");
@@ -159,19 +160,19 @@ TEST(HvdliteDoctorTest, FindsACoreThatAnotherProcessUses) {
       seen += text + " " + finding["remedy"].get<std::string>();
     }
   }
-  // Which of several processes it names depends on the others.
+  // If several processes use the CPU, any of them may be named.
   EXPECT_THAT(seen, HasSubstr("a thread that computed all the time got"))
       << run.finished().output;
   double load = 0;
-  if (seen.find("no process that is seen from here") != std::string::npos &&
+  if (seen.find("no visible process") != std::string::npos &&
       getloadavg(&load, 1) == 1 &&
       load > 3.0 * static_cast<double>(hvdlite::support::OnlineCpus().size())) {
-    GTEST_SKIP() << "others load this machine from outside a container";
+    GTEST_SKIP() << "processes outside the container use this machine";
   }
   EXPECT_THAT(seen, AnyOf(HasSubstr("(pid "), HasSubstr("hypervisor")));
 }
 
-TEST(HvdliteDoctorTest, AloneItNeedsNoLauncher) {
+TEST(HvdliteDoctorTest, RunsWithoutALauncher) {
   const Finished run = RunCommand(kDoctor + " --skip-slow --no-mpi");
   EXPECT_THAT(run.exit_code, AnyOf(0, 3)) << run.output;
   EXPECT_THAT(run.output, HasSubstr("verdict  check"));
@@ -179,7 +180,7 @@ TEST(HvdliteDoctorTest, AloneItNeedsNoLauncher) {
   EXPECT_THAT(run.output, Not(HasSubstr("memory_bandwidth")));
 }
 
-TEST(HvdliteDoctorTest, WhatIsNoCompiledProgramIsAWrongFlag) {
+TEST(HvdliteDoctorTest, FileThatIsNoProgramIsAWrongFlag) {
   for (const char* program : {"/nonexistent", __FILE__}) {
     EXPECT_EQ(RunCommand(kDoctor + " --no-mpi --program " + program).exit_code,
               2)
@@ -187,7 +188,7 @@ TEST(HvdliteDoctorTest, WhatIsNoCompiledProgramIsAWrongFlag) {
   }
 }
 
-TEST(HvdliteDoctorTest, AFileThatExistsIsReplacedIfThatIsAskedForOnly) {
+TEST(HvdliteDoctorTest, ExistingFileIsReplacedOnlyWithOverwrite) {
   const std::string file = ::testing::TempDir() + "/doctor_earlier_" +
                            std::to_string(getpid()) + ".json";
   std::ofstream(file) << "earlier";
@@ -204,7 +205,7 @@ TEST(HvdliteDoctorTest, AFileThatExistsIsReplacedIfThatIsAskedForOnly) {
   std::filesystem::remove(file);
 }
 
-TEST(HvdliteDoctorTest, FindingsGoToProgramsThroughAPipe) {
+TEST(HvdliteDoctorTest, WritesJsonToStandardOutput) {
   const Finished run =
       RunCommand(kDoctor + " --no-mpi --check smt --json - 2>/dev/null");
   const json report = json::parse(run.output, nullptr, false);
@@ -212,7 +213,7 @@ TEST(HvdliteDoctorTest, FindingsGoToProgramsThroughAPipe) {
   EXPECT_EQ(report["findings"][0]["check"], "smt");
 }
 
-TEST(HvdliteDoctorTest, RanksSpeakWithOneVoice) {
+TEST(HvdliteDoctorTest, OnlyOneRankPrints) {
   if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
   const DoctorRun run(kMpirun + " 3",
                       "--check mpi --check transports --check clocks "
@@ -242,7 +243,7 @@ TEST(HvdliteDoctorTest, FindsRanksThatStartAtTheSameCore) {
   EXPECT_THAT(free.Seen("ok"), HasSubstr("2 ranks with 2 threads in all"));
 }
 
-TEST(HvdliteDoctorTest, ItIsAnMpiProgramOfOneRankWithoutALauncher) {
+TEST(HvdliteDoctorTest, RunsAsTheOnlyMpiRankWithoutALauncher) {
   if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
   const DoctorRun run(
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",

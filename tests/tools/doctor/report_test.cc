@@ -23,7 +23,7 @@ Finding Of(Verdict verdict, const std::string& seen,
   return {.check = "blas",
           .verdict = verdict,
           .seen = seen,
-          .remedy = verdict == Verdict::kOk ? "" : "mend it",
+          .remedy = verdict == Verdict::kOk ? "" : "unset X",
           .ranks = std::move(ranks)};
 }
 
@@ -38,28 +38,28 @@ TEST(ReportTest, EqualFindingsOfRanksBecomeOne) {
   EXPECT_THAT(merged[1].ranks, ElementsAre(1));
 }
 
-TEST(ReportTest, FindingsThatDifferInTheirRemedyStayApart) {
+TEST(ReportTest, FindingsWithDifferentRemediesAreNotMerged) {
   Finding other = Of(Verdict::kWarning, "slow");
-  other.remedy = "mend it otherwise";
+  other.remedy = "export X=1";
   EXPECT_THAT(MergeFindings({{Of(Verdict::kWarning, "slow")}, {other}}),
               SizeIs(2));
 }
 
-TEST(ReportTest, RankZeroSpeaksForOthers) {
+TEST(ReportTest, RankZeroReportsForOtherRanks) {
   const std::vector<Finding> merged =
       MergeFindings({{Of(Verdict::kProblem, "slow", {2, 3})}, {}, {}, {}});
   ASSERT_THAT(merged, SizeIs(1));
   EXPECT_THAT(merged[0].ranks, ElementsAre(2, 3));
 }
 
-TEST(ReportTest, ExitCodeIsThreeFromAWarningOn) {
+TEST(ReportTest, ExitCodeIsThreeForWarningsAndProblems) {
   EXPECT_EQ(ExitCodeOf({}), 0);
   EXPECT_EQ(ExitCodeOf({Of(Verdict::kOk, ""), Of(Verdict::kNote, "")}), 0);
   EXPECT_EQ(ExitCodeOf({Of(Verdict::kWarning, ""), Of(Verdict::kOk, "")}), 3);
   EXPECT_EQ(ExitCodeOf({Of(Verdict::kProblem, "")}), 3);
 }
 
-TEST(ReportTest, RanksAreNamedWithTheirHostsWhereThereAreSeveral) {
+TEST(ReportTest, RanksAreNamedWithTheirHostsIfThereAreSeveral) {
   EXPECT_EQ(DescribeRanks(std::vector<int>{0, 1}, {"a", "a"}), "all");
   EXPECT_EQ(DescribeRanks(std::vector<int>{1}, {"a", "a"}), "1");
   EXPECT_EQ(DescribeRanks(std::vector<int>{0, 1, 2, 4},
@@ -67,24 +67,24 @@ TEST(ReportTest, RanksAreNamedWithTheirHostsWhereThereAreSeveral) {
             "0-2,4 (a, b, c)");
 }
 
-TEST(ReportTest, TableHasALinePerFindingAndTheRemedyBelow) {
+TEST(ReportTest, TableHasOneLinePerFindingAndTheRemedyBelow) {
   const std::string table = FindingsTable(
       {Of(Verdict::kOk, "fast", {0}), Of(Verdict::kProblem, "slow", {1})},
       {"a", "b"});
   EXPECT_THAT(table, StartsWith("verdict  check  ranks  seen\n"
                                 "ok       blas   0 (a)  fast\n"
                                 "problem  blas   1 (b)  slow\n"));
-  EXPECT_THAT(table, HasSubstr("mend: mend it\n"));
+  EXPECT_THAT(table, HasSubstr("fix: unset X\n"));
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4);
 }
 
-TEST(ReportTest, WhatWasSeenIsWrappedAndTheRemedyIsNot) {
+TEST(ReportTest, SeenIsWrappedAndTheRemedyIsNot) {
   const std::string many = "word" + std::string(60, 'x') + " ";
   Finding finding = Of(Verdict::kProblem, many + many + "end", {0});
   finding.remedy = many + many + "end";
   const std::string table = FindingsTable({finding}, {"a"});
   EXPECT_THAT(table, HasSubstr("\n" + std::string(23, ' ') + "word"));
-  EXPECT_THAT(table, HasSubstr("mend: " + finding.remedy + "\n"));
+  EXPECT_THAT(table, HasSubstr("fix: " + finding.remedy + "\n"));
 }
 
 TEST(ReportTest, RanksOfManyHostsDoNotWidenTheColumn) {
@@ -98,14 +98,14 @@ TEST(ReportTest, RanksOfManyHostsDoNotWidenTheColumn) {
   EXPECT_THAT(table, HasSubstr("host8, host10)\n    slow\n"));
 }
 
-TEST(ReportTest, JsonHasAllOfIt) {
+TEST(ReportTest, JsonHasAllFields) {
   const nlohmann::json json = nlohmann::json::parse(FindingsJson(
       {Of(Verdict::kNote, "caf\xff", {0, 1}), Of(Verdict::kWarning, "x", {1})},
       {"a", "b"}));
   EXPECT_EQ(json["worst"], "warning");
   EXPECT_EQ(json["ranks"], 2);
   EXPECT_EQ(json["findings"][1]["verdict"], "warning");
-  EXPECT_EQ(json["findings"][1]["remedy"], "mend it");
+  EXPECT_EQ(json["findings"][1]["remedy"], "unset X");
   EXPECT_EQ(json["findings"][1]["ranks"], nlohmann::json({1}));
   EXPECT_EQ(json["findings"][0]["hosts"], nlohmann::json({"a", "b"}));
 }

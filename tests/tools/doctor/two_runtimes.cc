@@ -1,5 +1,5 @@
 // A program with two OpenMP runtimes. It fails when it is run: the doctor only
-// looks at it.
+// reads its libraries.
 int GompFunction();
 int OmpFunction();
 

@@ -16,17 +16,17 @@ using ::testing::HasSubstr;
 
 int64_t Ticks(int64_t seconds) { return seconds * sysconf(_SC_CLK_TCK); }
 
-// Fields of /proc/PID/stat of a trainer that ran for so long, last on CPU 0.
+// /proc/PID/stat of a trainer that ran for `seconds`, last on CPU 0.
 std::string Stat(int64_t seconds) {
   return absl::StrCat("71 (trainer) R 1 1 1 0 -1 0 0 0 0 0 ", Ticks(seconds),
                       " 0 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 17 0 0 "
                       "0 0 0 0");
 }
 
-TEST(WatchTest, TellsForEachCoreHowBusyItWasAndWithWhom) {
+TEST(WatchTest, ShowsLoadAndProcessesOfEachCore) {
   testing::MachineFiles tree;
   const auto at = [&](int64_t second) {
-    // The trainer computes on CPU 0 for nine tenths of the time; CPU 1 idles.
+    // The trainer computes on CPU 0 for nine tenths of the time; CPU 1 is idle.
     const int64_t tenth = Ticks(second) / 10;
     tree.Write("/proc/stat",
                absl::StrCat("cpu0 ", 9 * tenth, " 0 0 ", tenth,
@@ -60,7 +60,7 @@ TEST(WatchTest, TellsForEachCoreHowBusyItWasAndWithWhom) {
             "  CPU 1   ........................................   0 %  \n");
 }
 
-TEST(WatchTest, ProcessesThatAreNotSeenAreToldAsSuch) {
+TEST(WatchTest, LoadOfInvisibleProcessesIsReported) {
   testing::MachineFiles tree;
   const auto at = [&](int64_t second) {
     const int64_t tenth = Ticks(second) / 10;
@@ -76,8 +76,8 @@ TEST(WatchTest, ProcessesThatAreNotSeenAreToldAsSuch) {
                                         clock.Advance(pause);
                                         at(++second);
                                       });
-  EXPECT_THAT(text, HasSubstr(" 50 %  no process that is seen from here: "
-                              "short ones, or another container's\n"));
+  EXPECT_THAT(text, HasSubstr(" 50 %  no visible process: short processes or "
+                              "another container\n"));
   EXPECT_THAT(text, HasSubstr(" 10 %  \n"));
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The memory of hvdliterun's store of commits: a commit that was replaced takes none.
+"""Tests the memory of hvdliterun's commit store: replaced commits use none.
 
 usage: commit_memory_test.py HVDLITERUN
 """
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def put(address, name, number, content):
-    """As base::PutCommit: the header's fields are those of base/commit_store.cc."""
+    """Like base::PutCommit; the fields of the header are those in base/commit_store.cc."""
     where, secret = address.split("/")
     host, port = where.rsplit(":", 1)
     header = struct.Struct("<II32sQQII")
@@ -37,8 +37,8 @@ def put(address, name, number, content):
         answer = connection.recv(header.size, socket.MSG_WAITALL)
         status = header.unpack(answer)[1]
         if status != 0:
-            raise RuntimeError("the store answers with status %d" % status)
-        # Once the store is done with the connection.
+            raise RuntimeError("the commit store answers with status %d" % status)
+        # This returns when the store has closed the connection.
         assert connection.recv(1) == b""
 
 
@@ -58,7 +58,7 @@ class CommitMemoryTest(unittest.TestCase):
         with open("/proc/%d/status" % self.job.pid) as status:
             return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
 
-    def test_commits_that_were_replaced_take_none(self):
+    def test_replaced_commits_use_no_memory(self):
         content = os.urandom(8 * MIB)
         put(self.address, "state", 1, content)
         before = self.resident_bytes()
@@ -66,7 +66,7 @@ class CommitMemoryTest(unittest.TestCase):
             put(self.address, "state", number, content)
         self.assertLess(self.resident_bytes() - before, 2 * MIB)
 
-    def test_commits_that_came_at_once_take_none(self):
+    def test_simultaneous_commits_use_no_memory_later(self):
         content = os.urandom(8 * MIB)
         put(self.address, "state", 1, content)
         before = self.resident_bytes()

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""hvdliterun in jobs of a SLURM of its own, with two nodes on this machine.
+"""Tests hvdliterun in jobs of its own SLURM, with two nodes on this machine.
 
 usage: hvdliterun_slurm_test.py HVDLITERUN HVDLITE_DOCTOR
 
-Ends with 77 (skipped) where SLURM is not installed (tools/setup --slurm) or it
-may not be run. Its daemons end with the test, its files are in a temporary folder, its
-ports on loopback.
+Exits with 77 (skipped) if SLURM is not installed (tools/setup --slurm) or may not be started. The
+daemons end with the test, their files are in a temporary directory, their ports on loopback.
 """
 
 import getpass
@@ -43,14 +42,14 @@ def free_ports(count):
 
 
 def hardware():
-    """This machine as SLURM describes it: "CPUs=2 Boards=1 ..."."""
+    """This machine in SLURM's notation: "CPUs=2 Boards=1 ..."."""
     text = subprocess.run(["slurmd", "-C"], capture_output=True, text=True, env=dict(os.environ, PATH=PATH),
                           check=True).stdout.splitlines()[0]
     return " ".join(word for word in text.split() if not word.startswith("NodeName="))
 
 
 class Slurm:
-    """The daemons, from entering to leaving the context."""
+    """Context manager: runs the daemons of SLURM."""
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="slurm")
@@ -102,7 +101,7 @@ class Slurm:
             file.write("\n".join(lines) + "\n")
 
     def _start(self, ready, *command):
-        """Returns when the daemon has logged that it is `ready`."""
+        """Starts a daemon, and returns when it has logged `ready`."""
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                    env=dict(os.environ, PATH=PATH))
         self.processes.append(process)
@@ -116,7 +115,7 @@ class Slurm:
         raise RuntimeError(f"{command[0]} ended: {''.join(seen)}")
 
     def start(self, *words):
-        """Starts a command of SLURM's, which waits for the nodes."""
+        """Starts a command of SLURM. It waits for the nodes."""
         environment = launchers.environment(SLURM_CONF=self.conf, PATH=PATH)
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
@@ -130,26 +129,26 @@ class SlurmTest(unittest.TestCase):
     slurm = None
 
     def places(self, job):
-        """The nodes of the ranks, sorted."""
+        """The sorted nodes of the ranks."""
         self.assertEqual(job.returncode, 0, job.stderr)
         lines = [line.split() for line in job.stdout.splitlines() if re.match(r"n\d ", line)]
         return sorted(node for node, _ in lines)
 
-    def test_ranks_are_those_of_the_job_with_either_launcher(self):
+    def test_both_launchers_start_the_ranks_of_the_job(self):
         for launcher in ("auto", "srun"):
             with self.subTest(launcher):
                 job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher",
                                      launcher, "sh", "-c", WHERE)
                 self.assertEqual(self.places(job), ["n1", "n2"])
 
-    def test_hosts_may_have_other_numbers_of_ranks_than_tasks(self):
+    def test_hosts_may_have_more_ranks_than_tasks(self):
         for launcher in ("auto", "srun"):
             with self.subTest(launcher):
                 job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "-H",
                                      "n1:2,n2:1", "--launcher", launcher, "sh", "-c", WHERE)
                 self.assertEqual(self.places(job), ["n1", "n1", "n2"])
 
-    def test_ranks_of_a_node_have_cpus_of_their_own(self):
+    def test_ranks_of_a_node_have_different_cpus(self):
         if os.cpu_count() < 2:
             self.skipTest("one CPU")
         job = self.slurm.job("salloc", "-N1", "--ntasks-per-node=2", "--exclusive", HVDLITERUN, "--launcher", "srun",
@@ -157,7 +156,7 @@ class SlurmTest(unittest.TestCase):
         self.assertEqual(self.places(job), ["n1", "n1"])
         self.assertEqual(len({line.split()[1] for line in job.stdout.splitlines()}), 2, job.stdout)
 
-    def test_a_step_has_its_own_hosts(self):
+    def test_job_step_uses_its_own_hosts(self):
         for launcher in ("auto", "srun"):
             with self.subTest(launcher):
                 job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", "srun", "-N1", "-n1",
@@ -165,7 +164,7 @@ class SlurmTest(unittest.TestCase):
                 self.assertEqual(self.places(job), ["n1"])
                 self.assertIn("SLURM_OVERLAP", job.stderr)
 
-    def test_the_first_failure_is_told(self):
+    def test_first_failure_is_reported(self):
         job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
                              "sh", "-c", "[ $SLURM_PROCID = 0 ] || { echo no luck >&2; exit 6; }; exec sleep infinity")
         self.assertEqual(job.returncode, 6, job.stderr)
@@ -173,13 +172,13 @@ class SlurmTest(unittest.TestCase):
         self.assertIn("failed first, with exit code 6", job.stderr)
         self.assertIn("  | no luck\n", job.stderr)
 
-    def test_a_signal_to_the_step_reaches_the_program(self):
+    def test_signal_to_the_step_reaches_the_program(self):
         pipe = os.path.join(self.slurm.folder, "ready")
         os.mkfifo(pipe)
         job = self.slurm.start("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
                                "sh", "-c", "trap 'echo saved; exit 0' TERM; echo ready > %s; "
                                "while :; do sleep 0.1; done" % pipe)
-        # For writing, too, so that it does not end between the two ranks.
+        # It is also opened for writing, so that it does not end between the two ranks.
         with os.fdopen(os.open(pipe, os.O_RDWR), encoding="utf-8") as ready:
             for _ in NODES:
                 self.assertEqual(ready.readline(), "ready\n")
@@ -188,15 +187,15 @@ class SlurmTest(unittest.TestCase):
         output, errors = job.communicate(timeout=120)
         self.assertEqual(output.count("saved"), len(NODES), errors)
 
-    def test_an_interactive_step_asks_for_the_number_of_ranks(self):
-        # As salloc starts a shell with use_interactive_step.
+    def test_interactive_step_needs_the_number_of_ranks(self):
+        # salloc starts a shell in this way with use_interactive_step.
         job = self.slurm.job("salloc", "-N2", "--exclusive", "srun", "--interactive", "--preserve-env",
                              HVDLITERUN, "--dry-run", "true")
         self.assertEqual(job.returncode, 2, job.stdout)
         self.assertIn("use -np N", job.stderr)
 
-    def test_mpi_of_srun_sees_all_ranks(self):
-        # What Debian's Open MPI and MPICH speak.
+    def test_mpi_under_srun_sees_all_ranks(self):
+        # The interfaces of Debian's Open MPI and MPICH.
         kind = "pmix" if launchers.kind() == "Open MPI" else "pmi2"
         if kind not in self.slurm.job("srun", "--mpi=list").stdout:
             self.skipTest("SLURM without " + kind)
@@ -210,10 +209,10 @@ if __name__ == "__main__":
     missing = [name for name in DAEMONS + CLIENTS if shutil.which(name, path=PATH) is None]
     if missing or os.geteuid() != 0:
         print("skipped:", f"without {', '.join(missing)}; tools/setup --slurm installs SLURM"
-              if missing else "only root may start jobs as a SLURM of its own")
+              if missing else "only root may run this SLURM")
         sys.exit(77)
-    # Before ctest's time is up, which would leave the daemons behind.
-    signal.signal(signal.SIGALRM, lambda *_: sys.exit("SLURM does not start, or a job does not end"))
+    # This is shorter than ctest's time limit, which would leave the daemons running.
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit("SLURM does not start or a job does not end"))
     signal.alarm(300)
     with Slurm() as SlurmTest.slurm:
         result = unittest.main(argv=sys.argv[:1], exit=False).result

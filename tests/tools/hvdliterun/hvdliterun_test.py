@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hvdliterun under this machine's mpirun: what the ranks see of themselves, and how jobs end.
+"""Tests hvdliterun under this machine's mpirun: the environment of ranks, and how jobs end.
 
 usage: hvdliterun_test.py HVDLITERUN
 """
@@ -23,7 +23,7 @@ from launchers import in_rank  # noqa: E402
 PROGRAM = None  # set by the command line
 LAUNCHER = launchers.kind()
 
-# A rank that tells its number, its CPUs and its memory policy.
+# A rank that prints its number, its CPUs and its memory policy.
 SHOW = r"""
 cpus=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)
 policy=$(sed -n '1s/^[^ ]* \([^ ]*\) .*/\1/p' /proc/self/numa_maps 2>/dev/null)
@@ -34,14 +34,15 @@ echo "$RANK cpus=$cpus policy=$policy threads=$OMP_NUM_THREADS places=$OMP_PLACE
 def cpus_of_this_machine():
     return sorted(os.sched_getaffinity(0))
 
-# Open MPI waits this long, twice, before it kills what is left of a job of which a rank has failed,
-# though nothing be left: for jobs of which all ranks end by themselves.
+# After a rank has failed, Open MPI waits this long, twice, before it kills the other ranks, even if
+# there are none. For jobs in which all ranks end themselves.
 NOTHING_TO_KILL = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 
 
 class HvdliterunTest(unittest.TestCase):
     def setUp(self):
-        # Short: the names of mpirun's sockets are limited. Of its own: jobs run at once.
+        # The path is short, because mpirun limits the names of its sockets. Each job has its own directory,
+        # because jobs run at the same time.
         self.folder = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
@@ -49,7 +50,7 @@ class HvdliterunTest(unittest.TestCase):
         return launchers.environment(TMPDIR=self.folder, **variables)
 
     def write(self, name, text):
-        """Path of a new file, which may be executed."""
+        """The path of a new executable file."""
         path = os.path.join(self.folder, name)
         with open(path, "w") as file:
             file.write(text)
@@ -61,14 +62,14 @@ class HvdliterunTest(unittest.TestCase):
             return file.read()
 
     def pipe(self):
-        """Path of a new named pipe."""
+        """The path of a new named pipe."""
         path = os.path.join(self.folder, "pipe")
         os.mkfifo(path)
         return path
 
     @staticmethod
     def release(job, pipe):
-        """Ends two ranks that read a line of the pipe, and with them the job."""
+        """Ends a job with two ranks that each read a line of the pipe."""
         with open(pipe, "w") as end:
             end.write("\n\n")
             end.flush()
@@ -89,7 +90,7 @@ class HvdliterunTest(unittest.TestCase):
         return job.out
 
     def ranks(self, text):
-        """What SHOW printed, by rank."""
+        """The output of SHOW by rank."""
         found = {}
         for line in text.splitlines():
             rank, _, rest = line.partition(" ")
@@ -104,12 +105,12 @@ class BindingTest(HvdliterunTest):
             self.skipTest("one CPU")
 
     def planned(self, *words):
-        """CPUs of each local rank, as the dry run has them."""
+        """The CPUs of each local rank in the dry run."""
         text = self.succeed("--dry-run", *words, "true")
         return {int(rank): cpus
                 for rank, cpus in re.findall(r"local rank (\d+): CPUs ([\d,-]+),", text)}
 
-    def test_ranks_have_the_cpus_that_were_planned(self):
+    def test_ranks_have_the_planned_cpus(self):
         words = ("-np", "2", "--comm-core", "none")
         planned = self.planned(*words)
         seen = self.ranks(self.succeed(*words, *in_rank(SHOW)))
@@ -122,7 +123,7 @@ class BindingTest(HvdliterunTest):
         self.assertEqual(seen[0]["cpus"], self.planned("-np", "1")[0])
         self.assertEqual(seen[0]["places"].count("{"), int(seen[0]["threads"]))
 
-    def test_the_mask_of_hvdliterun_is_respected(self):
+    def test_affinity_mask_of_hvdliterun_is_respected(self):
         last = cpus_of_this_machine()[-1]
         job = subprocess.run(["taskset", "-c", str(last), PROGRAM, "-np", "1", *in_rank(SHOW)],
                              capture_output=True, text=True, env=self.environment())
@@ -132,7 +133,7 @@ class BindingTest(HvdliterunTest):
                              capture_output=True, text=True, env=self.environment())
         self.assertEqual(job.returncode, 2)
 
-    def test_ranks_have_the_memory_policy_that_was_asked_for(self):
+    def test_ranks_have_the_requested_memory_policy(self):
         if not os.path.exists("/proc/self/numa_maps"):
             self.skipTest("a kernel without NUMA")
         for flag, policy in (("bind", r"bind:\d"), ("interleave", r"interleave:\d"),
@@ -152,8 +153,8 @@ class BindingTest(HvdliterunTest):
         self.assertEqual(len({of["cpus"] for of in seen.values()}), 1)
         self.assertEqual(seen[0]["threads"], "1")
 
-    def test_who_binds_a_running_rank_elsewhere_is_told(self):
-        # The rank ends once the other one's binding has been noticed.
+    def test_warning_names_what_binds_a_running_rank_elsewhere(self):
+        # The ranks end after the warning about the binding.
         pipe = self.pipe()
         first, last = cpus_of_this_machine()[0], cpus_of_this_machine()[-1]
         job = self.start("-np", "2", "--comm-core", "none", *in_rank(
@@ -164,7 +165,7 @@ class BindingTest(HvdliterunTest):
             line = job.stderr.readline()
             self.assertTrue(line, told)
             told += line
-        self.assertRegex(told, r"\S+ rank 0 pid \d+ hvdliterun warning\] \d+s after its start, "
+        self.assertRegex(told, r"\S+ rank 0 pid \d+ hvdliterun warning\] \d+s after the start, "
                                r"thread \d+ of process \d+ runs on the CPUs %d instead of %d; "
                                % (last, first))
         self.assertIn("unset GOMP_CPU_AFFINITY", told)
@@ -175,12 +176,12 @@ class EnvironmentTest(HvdliterunTest):
     def variable(self, name, *words, **variables):
         return self.succeed("-np", "1", *words, "sh", "-c", "echo $" + name, **variables).strip()
 
-    def test_settings_flags_and_knobs_reach_the_ranks(self):
+    def test_settings_and_flags_reach_the_ranks(self):
         self.assertEqual(self.variable("A", "--set", "A=b c=d"), "b c=d")
         self.assertEqual(self.variable("HVDLITE_TIMELINE", "--timeline", "t.json"), "t.json")
         self.assertEqual(self.variable("MALLOC_TRIM_THRESHOLD_"), "-1")
 
-    def test_what_the_user_has_set_wins(self):
+    def test_user_settings_take_precedence(self):
         self.assertEqual(self.variable("OMP_PROC_BIND", OMP_PROC_BIND="spread"), "spread")
         self.assertEqual(self.variable("OMP_NUM_THREADS", OMP_NUM_THREADS="1,1"), "1,1")
         self.assertEqual(self.variable("MALLOC_TRIM_THRESHOLD_", MALLOC_TRIM_THRESHOLD_="7"), "7")
@@ -194,7 +195,7 @@ class EnvironmentTest(HvdliterunTest):
                 self.assertEqual(job.returncode, 0, job.err)
                 self.assertIn("lib" + name, job.out)
 
-    def test_verbose_tells_the_plan_and_starts_the_job(self):
+    def test_verbose_prints_the_plan_and_starts_the_job(self):
         job = self.run_job("-np", "1", "--verbose", "sh", "-c", "echo rank $A", A="there")
         self.assertEqual((job.returncode, job.out), (0, "rank there\n"), job.err)
         self.assertRegex(job.err, "command:\n  mpirun -np? 1 ")
@@ -207,7 +208,7 @@ class EnvironmentTest(HvdliterunTest):
                            "echo $A, $UCX_NET_DEVICES")
         self.assertEqual((job.returncode, job.out), (0, "of the file, lo\n"), job.err)
 
-    def test_its_version_and_build_are_told_without_a_job(self):
+    def test_version_and_build_are_printed_without_a_job(self):
         version = self.run_job("--version")
         self.assertEqual(version.returncode, 0, version.err)
         self.assertRegex(version.out, r"^hvdliterun \d+\.\d+\.\d+\nlauncher: mpirun ")
@@ -231,8 +232,8 @@ class EnvironmentTest(HvdliterunTest):
 
 
 class BatchSystemTest(HvdliterunTest):
-    def test_more_ranks_than_a_batch_job_has_slots(self):
-        # Open MPI reads Grid Engine's job itself, and refuses more ranks than slots.
+    def test_more_ranks_than_slots_of_a_batch_job(self):
+        # Open MPI reads Grid Engine's job itself and refuses more ranks than slots.
         if len(cpus_of_this_machine()) < 2:
             self.skipTest("one CPU")
         host = os.uname().nodename
@@ -241,11 +242,11 @@ class BatchSystemTest(HvdliterunTest):
         words = ("-np", "2", "-H", host + ":2", *in_rank(SHOW))
         self.assertEqual(set(self.ranks(self.succeed(*words, **job))), {0, 1})
 
-    def test_ranks_of_other_launchers_have_the_cpus_that_were_planned(self):
-        # Launchers that are none: each starts two ranks with its own variables.
+    def test_ranks_of_other_launchers_have_the_planned_cpus(self):
+        # Fake launchers: each starts two ranks with its own variables.
         if len(cpus_of_this_machine()) < 2:
             self.skipTest("one CPU")
-        hydras = ("mpirun", "mpiexec", "mpiexec.hydra")  # none of this machine's
+        hydras = ("mpirun", "mpiexec", "mpiexec.hydra")  # replaces those of this machine
         for kind, names, version, variables in (
                 ("srun", ("srun",), "slurm 23.02.1", "SLURM_PROCID=$r SLURM_LOCALID=$r "
                  "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2"),
@@ -288,7 +289,7 @@ for at in 0:0 1:1 2:0; do PMIX_RANK=${at%:*} PLE_RANK_ON_NODE=${at#*:} "$@" || e
 
 
 class HydraTest(HvdliterunTest):
-    """What is done about Hydra's ways, with one that is none."""
+    """Tests the handling of Hydra's behaviour, with a fake Hydra."""
 
     def setUp(self):
         super().setUp()
@@ -307,45 +308,45 @@ echo ============================================================
         return super().start("-np", "2", "--oversubscribe", "--launcher", "mpich", *words,
                              PATH=self.folder + ":" + os.environ["PATH"], **variables)
 
-    def test_a_job_of_which_a_rank_has_failed_ends_though_it_waits_for_the_others(self):
+    def test_job_with_a_failed_rank_ends_although_hydra_waits_for_the_others(self):
         job = self.run_job("sh", "-c", "[ $PMI_RANK = 1 ] && exit 5; echo there; exec sleep infinity")
         self.assertEqual(job.returncode, 5, job.err)
         self.assertRegex(job.err, r"rank 1 on \S+ failed first, with exit code 5")
-        self.assertNotIn("still there", job.err)
+        self.assertNotIn("still runs", job.err)
         self.assertEqual(job.out, "there\n")
-        self.assertIn("3 lines of mpirun about it", job.err)
+        self.assertIn("3 more lines of mpirun", job.err)
 
-    def test_a_signal_of_which_it_would_end_is_not_passed_on(self):
+    def test_signal_that_would_terminate_hydra_is_not_passed_on(self):
         pipe = self.pipe()
         job = self.start("sh", "-c", "echo there; read line < " + pipe)
         for _ in range(2):
             self.assertEqual(job.stdout.readline(), "there\n")
         job.send_signal(signal.SIGUSR2)
-        self.assertIn("SIGUSR2 is not passed on: mpirun would end of it", job.stderr.readline())
+        self.assertIn("SIGUSR2 is not passed on: it would terminate mpirun", job.stderr.readline())
         self.release(job, pipe)
         self.assertEqual(job.returncode, 0)
 
 
 class RestartTest(HvdliterunTest):
-    # Fails at its first start on rank 1.
+    # Fails on rank 1 in the first start.
     FAILS_ONCE = in_rank("[ $HVDLITE_RESTARTS$RANK = 01 ] && exit 7; "
                          "echo $RANK of $SIZE after $HVDLITE_RESTARTS")
 
-    def test_a_job_that_fails_is_started_again(self):
+    def test_failed_job_is_started_again(self):
         logs = os.path.join(self.folder, "logs")
         job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", "--output-dir",
                            logs, *self.FAILS_ONCE)
         self.assertEqual(job.returncode, 0, job.err)
         self.assertIn("0 of 2 after 1\n", job.out)
         self.assertIn("starting again (1 of 1 restarts after failures): 2 ranks\n", job.err)
-        self.assertRegex(job.err, r"it was started 2 times:\n"
+        self.assertRegex(job.err, r"the job was started 2 times:\n"
                                   r"  1: 2 ranks on localhost, .*: rank 1 on \S+ failed first, "
                                   r"with exit code 7\n"
                                   r"  2: 2 ranks on localhost, .*: done\n")
         self.assertEqual(self.read("logs", "restart.1", "rank.1.log"), "1 of 2 after 1\n")
         self.assertTrue(os.path.exists(os.path.join(logs, "rank.1.log")))
 
-    def test_each_start_is_told_when_the_first_began(self):
+    def test_each_start_gets_the_time_of_the_first_start(self):
         before = int(time.time())
         job = self.run_job("-np", "1", "--max-restarts", "1", "sh", "-c",
                            "echo $HVDLITE_JOB_START; [ $HVDLITE_RESTARTS = 1 ]", **NOTHING_TO_KILL)
@@ -354,7 +355,7 @@ class RestartTest(HvdliterunTest):
         self.assertEqual(first, second)
         self.assertTrue(before <= first <= time.time())
 
-    def test_what_a_restart_cannot_mend_ends_the_job(self):
+    def test_failure_that_a_restart_cannot_fix_ends_the_job(self):
         for code, starts in ((2, 1), (85, 1), (3, 2)):
             with self.subTest(code=code):
                 job = self.run_job("-np", "1", "--max-restarts", "1", "sh", "-c",
@@ -362,7 +363,7 @@ class RestartTest(HvdliterunTest):
                 self.assertEqual(job.returncode, code, job.err)
                 self.assertEqual(job.out, "started\n" * starts)
 
-    def test_hosts_that_appear_are_taken_in(self):
+    def test_new_hosts_are_used(self):
         hosts = self.write("hosts", "localhost slots=1\n")
         began = self.pipe()
         job = self.start("-np", "1", "--max-np", "2", "--oversubscribe", "--host-discovery",
@@ -375,9 +376,9 @@ class RestartTest(HvdliterunTest):
         out, err = job.communicate()
         self.assertEqual(job.returncode, 0, err)
         self.assertEqual(sorted(out.splitlines()), ["1 after 0", "2 after 1", "2 after 1"], err)
-        self.assertIn("the hosts are now localhost:2: the job is asked to stop", err)
+        self.assertIn("the hosts are now localhost:2: asking the job to stop", err)
 
-    def test_the_store_of_commits_outlives_the_ranks(self):
+    def test_commit_store_outlives_the_ranks(self):
         job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1",
                            "--commit-memory", "sh", "-c",
                            "echo $HVDLITE_COMMIT_STORE; [ $HVDLITE_RESTARTS = 1 ]", **NOTHING_TO_KILL)
@@ -390,43 +391,43 @@ class RestartTest(HvdliterunTest):
 
 
 class EndTest(HvdliterunTest):
-    def test_a_failing_ranks_exit_code_and_last_lines_are_told(self):
+    def test_exit_code_and_last_lines_of_a_failed_rank_are_printed(self):
         job = self.run_job("-np", "2", "--oversubscribe", *in_rank(
             "if [ $RANK = 1 ]; then echo it broke >&2; exit 5; fi; exec sleep infinity"))
         self.assertEqual(job.returncode, 5, job.err)
         self.assertRegex(job.err, r"rank 1 on \S+ failed first, with exit code 5; its last lines:\n"
                                   r"  \| it broke\n")
         self.assertNotIn("\x1e", job.err)
-        # What the launcher says about it is left out; Hydra says nothing.
+        # The launcher's messages about it are left out. Hydra prints none.
         if LAUNCHER == "Open MPI":
-            self.assertRegex(job.err, r"  \d+ lines of \S*mpirun about it: shown with --verbose\n")
+            self.assertRegex(job.err, r"  \d+ more lines of \S*mpirun: shown with --verbose\n")
         self.assertNotIn("exited with non-zero status", job.err)
         self.assertNotIn("Primary job", job.err)
 
-    def test_what_the_launcher_says_of_a_failure_is_shown_or_kept(self):
+    def test_launcher_messages_about_a_failure_are_shown_or_logged(self):
         if LAUNCHER != "Open MPI":
-            self.skipTest("says nothing of it: " + LAUNCHER)
+            self.skipTest("it prints no messages about failures: " + LAUNCHER)
         fails = in_rank("[ $RANK = 1 ] && exit 1; exec sleep infinity")
         told = self.run_job("-np", "2", "--oversubscribe", "--verbose", *fails).err
         self.assertIn("exited with non-zero status", told)
-        self.assertNotIn("about it: ", told)
+        self.assertNotIn(" more lines of ", told)
         logs = os.path.join(self.folder, "logs")
         told = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs, *fails).err
-        self.assertIn("about it: %s/launcher.log\n" % logs, told)
+        self.assertIn("mpirun: %s/launcher.log\n" % logs, told)
         self.assertNotIn("exited with non-zero status", told)
         self.assertIn("exited with non-zero status", self.read("logs", "launcher.log"))
 
-    def test_a_report_that_was_lost_is_no_failure_of_a_rank(self):
-        for ranks in ("0", "01"):  # that tell of it
+    def test_lost_report_is_no_failure_of_a_rank(self):
+        for ranks in ("0", "01"):  # that exit with 74
             with self.subTest(ranks=ranks):
                 job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", *in_rank(
                     "case %s in *$RANK*) exit 74; esac" % ranks), **NOTHING_TO_KILL)
                 self.assertEqual(job.returncode, 74, job.err)
-                self.assertIn("hvdliterun: done, but for a report that could not be written "
+                self.assertIn("hvdliterun: done, but a report could not be written "
                               "(exit code 74)\n", job.err)
                 self.assertNotIn("failed", job.err)
 
-    def test_a_rank_that_dies_is_told(self):
+    def test_signal_that_kills_a_rank_is_reported(self):
         job = self.run_job("-np", "2", "--oversubscribe", *in_rank(
             "[ $RANK = 0 ] && kill -SEGV $$; exec sleep infinity"))
         self.assertEqual(job.returncode, 128 + signal.SIGSEGV, job.err)
@@ -452,7 +453,7 @@ class EndTest(HvdliterunTest):
         self.assertEqual(self.run_job(*words, *in_rank("echo first $RANK")).returncode, 0)
         job = self.run_job(*words, *in_rank("echo second $RANK"))
         self.assertEqual(job.returncode, 2, job.err)
-        self.assertIn("holds logs of an earlier job, such as", job.err)
+        self.assertIn("contains logs of an earlier job, such as", job.err)
         self.assertEqual(self.read(logs, "rank.1.log"), "first 1\n")
         self.write("logs/notes.txt", "mine\n")
         os.mkdir(os.path.join(logs, "restart.1"))
@@ -460,7 +461,7 @@ class EndTest(HvdliterunTest):
         self.assertEqual(job.returncode, 0, job.err)
         self.assertEqual(sorted(os.listdir(logs)), ["hvdliterun.txt", "notes.txt", "rank.0.log"])
 
-    def test_lines_that_do_not_fit_on_the_disk_are_shown(self):
+    def test_output_is_shown_if_the_disk_is_full(self):
         logs = os.path.join(self.folder, "full")
         os.makedirs(logs)
         os.symlink("/dev/full", os.path.join(logs, "rank.1.log"))
@@ -469,9 +470,9 @@ class EndTest(HvdliterunTest):
         self.assertEqual(job.returncode, 0, job.err)
         self.assertEqual(sorted(job.out.splitlines()), ["out 0", "out 1"])
         self.assertRegex(job.err, r" rank 1 pid \d+ hvdliterun warning\] cannot write its log")
-        self.assertIn("No space left on device; its output is shown from here on", job.err)
+        self.assertIn("No space left on device; its output is shown here from now on", job.err)
 
-    def test_what_cannot_be_started_is_a_wrong_argument(self):
+    def test_program_or_launcher_that_cannot_start_is_a_wrong_argument(self):
         one = ("-np", "1")
         srun = dict(PATH="/nowhere")
         for words, told, variables in (
@@ -490,17 +491,17 @@ class EndTest(HvdliterunTest):
                 self.assertIn(told, job.err)
                 self.assertNotIn("mpirun", job.err)
 
-    def test_a_launcher_that_fails_by_itself_is_told(self):
+    def test_failure_of_the_launcher_itself_is_reported(self):
         job = self.run_job("-np", "1", "--launcher-args", "--nonsense", "true")
         self.assertNotEqual(job.returncode, 0)
-        self.assertIn("hvdliterun: mpirun ended with exit code %d, and no rank tells why"
+        self.assertIn("hvdliterun: mpirun ended with exit code %d, and no rank reported a failure"
                       % job.returncode, job.err)
 
-    def test_a_named_pipe_is_no_hostfile(self):
+    def test_named_pipe_is_not_accepted_as_hostfile(self):
         job = self.run_job("--hostfile", self.pipe(), "true")
         self.assertEqual(job.returncode, 2)
         self.assertIn("it is a named pipe", job.err)
-        # What the shell has opened is read: --hostfile <(...).
+        # A file that the shell has opened is read: --hostfile <(...).
         reader, writer = os.pipe()
         os.write(writer, b"localhost slots=3\n")
         os.close(writer)
@@ -510,13 +511,13 @@ class EndTest(HvdliterunTest):
                                  env=self.environment(), stdout=subprocess.PIPE, text=True)
         self.assertIn("localhost: 3 ranks", job.stdout)
 
-    # Ranks that tell when they are there, and note in the folder what they get: mpirun
-    # does not promise to pass on what is written while a job is ended.
+    # Ranks that print when they have started, and create a file when they get a signal. A file,
+    # because mpirun may drop output while a job ends.
     LISTENER = ("trap 'kill $! 2>/dev/null; touch $TMPDIR/got$RANK; exit 0' %s; "
                 "sleep infinity >/dev/null 2>&1 & echo there; wait")
 
     def started(self, name):
-        # Time for ranks to react on a machine that is busy.
+        # This gives ranks time to react on a busy machine.
         job = self.start("-np", "2", "--oversubscribe", *in_rank(self.LISTENER % name),
                          OMPI_MCA_odls_base_sigkill_timeout="5")
         for clean_up in (job.stdout.close, job.stderr.close, job.wait, job.kill):
@@ -527,11 +528,11 @@ class EndTest(HvdliterunTest):
 
     def check_all_got_it(self):
         for rank in ("0", "1"):
-            os.remove(os.path.join(self.folder, "got" + rank))  # an error if it is not there
+            os.remove(os.path.join(self.folder, "got" + rank))  # an error if the file is missing
 
-    def test_the_session_folder_of_a_launcher_that_was_killed_goes(self):
+    def test_session_directory_of_a_killed_launcher_is_removed(self):
         if LAUNCHER != "Open MPI":
-            self.skipTest("has no session folders: " + LAUNCHER)
+            self.skipTest("it has no session directories: " + LAUNCHER)
         job = self.started("TERM")
         with open("/proc/%d/task/%d/children" % (job.pid, job.pid)) as file:
             launcher, = map(int, file.read().split())
@@ -557,7 +558,7 @@ class EndTest(HvdliterunTest):
                 self.assertEqual("; the program has not reported that it saved anything" in err,
                                  code != 0)
 
-    def test_ranks_that_are_interrupted_have_not_failed(self):
+    def test_interrupted_ranks_have_not_failed(self):
         job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", "sh", "-c",
                            "exit 130")
         self.assertEqual(job.returncode, 130, job.err)
@@ -565,8 +566,8 @@ class EndTest(HvdliterunTest):
         self.assertNotIn("failed", job.err)
         self.assertNotIn("starting again", job.err)
 
-    def test_ranks_that_can_are_asked_to_stop_and_have_time_to_save(self):
-        # Saving takes longer than mpirun leaves a rank after a SIGTERM.
+    def test_ranks_with_a_handler_are_asked_to_stop_and_have_time_to_save(self):
+        # Saving takes longer than the time that mpirun gives a rank after SIGTERM.
         jobs = {number: self.start("-np", "2", "--oversubscribe", "bash", "-c",
                                    "trap 'sleep 1.5; echo saved; exit 85' USR1; echo there; "
                                    "while :; do sleep 0.05; done")
@@ -583,11 +584,11 @@ class EndTest(HvdliterunTest):
                 out, err = job.communicate()
                 self.assertEqual(out, "saved\n" * 2, err)
                 self.assertEqual(job.returncode, 130 if number == signal.SIGINT else 85, err)
-                self.assertIn("hvdliterun: stopped early, as asked, and can be resumed\n", err)
+                self.assertIn("hvdliterun: stopped early as requested and can be resumed\n", err)
                 self.assertNotIn("failed first", err)
 
-    def test_signals_at_once_are_one_request(self):
-        # As of timeout(1), which signals its child and then the process group.
+    def test_signals_at_the_same_time_are_one_request(self):
+        # As timeout(1) does: it signals its child and then the process group.
         job = self.start("-np", "1", "bash", "-c",
                          "trap 'sleep 0.5; echo saved; exit 85' USR1; echo there; while :; do sleep 0.05; done")
         self.assertEqual(job.stdout.readline(), "there\n")
@@ -595,18 +596,18 @@ class EndTest(HvdliterunTest):
         job.send_signal(signal.SIGINT)
         out, err = job.communicate()
         self.assertEqual(out, "saved\n", err)
-        self.assertIn(job.returncode, (85, 130), err)  # of the one that is read first
+        self.assertIn(job.returncode, (85, 130), err)  # depends on the signal that is read first
 
-    def test_grace_has_an_end(self):
-        for words, reason in ((("--grace", "0.5"), "have not stopped within 500ms"),
-                              (("--grace", "1000"), "asked twice")):
+    def test_grace_time_ends(self):
+        for words, reason in ((("--grace", "0.5"), "did not stop within 500ms"),
+                              (("--grace", "1000"), "second request")):
             with self.subTest(words=words):
                 job = self.start("-np", "1", *words, "bash", "-c",
                                  "trap 'echo asked; sleep 1.2; echo on' USR1; echo there; while :; do sleep 0.05; done")
                 self.assertEqual(job.stdout.readline(), "there\n")
                 job.send_signal(signal.SIGTERM)
                 self.assertEqual(job.stdout.readline(), "asked\n")
-                if reason == "asked twice":
+                if reason == "second request":
                     self.assertEqual(job.stdout.readline(), "on\n")
                     job.send_signal(signal.SIGTERM)
                 _, err = job.communicate()
@@ -618,11 +619,11 @@ class EndTest(HvdliterunTest):
         rank = os.pidfd_open(int(job.stdout.readline()))
         self.addCleanup(os.close, rank)
         job.kill()
-        job.communicate()  # ends once nobody has the pipes any more
+        job.communicate()  # returns when no process has the pipes any more
 
     def test_wrapper_scripts_leave_nothing_when_their_launcher_is_killed(self):
-        # $PPID is the part of hvdliterun on the node, whose parent is mpirun. The child in
-        # the background holds the pipe open. Nobody ends of a SIGTERM.
+        # $PPID is the process of hvdliterun beside the rank; its parent is mpirun. The child in the
+        # background holds the pipe open. SIGTERM ends none of them.
         parent = "$(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
         for victim in ("$PPID", parent):
             with self.subTest(victim=victim):
@@ -632,13 +633,13 @@ class EndTest(HvdliterunTest):
                                  "echo %s >&9; wait" % (pipe, victim))
                 with open(pipe) as text:
                     os.kill(int(text.readline()), signal.SIGKILL)
-                    self.assertEqual(text.read(), "")  # once nobody holds it any more
+                    self.assertEqual(text.read(), "")  # when no process holds the pipe any more
                 job.communicate()
                 self.assertNotEqual(job.returncode, 0)
                 os.remove(pipe)
 
     def test_ranks_are_asked_to_end_when_their_launcher_is_killed(self):
-        # The pipe ends once neither the rank nor its child holds it any more.
+        # The pipe ends when neither the rank nor its child holds it any more.
         pipe = self.pipe()
         job = self.start("-np", "1", "sh", "-c",
                          "trap 'echo asked >&9; exit' TERM; exec 9>%s; sleep infinity & "
@@ -649,8 +650,8 @@ class EndTest(HvdliterunTest):
         job.communicate()
         self.assertNotEqual(job.returncode, 0)
 
-    def test_ranks_whose_logs_are_stuck_end_when_their_launcher_is_killed(self):
-        # What is on the node waits for ever for somebody who reads the log.
+    def test_ranks_with_blocked_logs_end_when_their_launcher_is_killed(self):
+        # The process beside the rank waits forever for a reader of the log.
         pipe, log = self.pipe(), os.path.join(self.folder, "rank.0.log")
         os.mkfifo(log)
         reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)

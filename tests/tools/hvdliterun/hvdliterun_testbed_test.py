@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hvdliterun across hosts that are namespaces (dev/testbed).
+"""Tests hvdliterun on several hosts, which are namespaces (dev/testbed).
 
 usage: hvdliterun_testbed_test.py HVDLITERUN
 """
@@ -24,7 +24,7 @@ def run(*words, **variables):
 
 
 class TestbedTest(unittest.TestCase):
-    def test_ranks_are_dealt_to_the_hosts_and_bound_on_each(self):
+    def test_ranks_are_distributed_to_hosts_and_bound_on_each(self):
         job = run("-np", "2", "-H", "host0:1,host1:1", "--set", "A=b c", *in_rank(
             "echo $RANK $(hostname) $LOCAL_RANK "
             "$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status) $A $HVDLITE_PROBE"),
@@ -40,7 +40,7 @@ class TestbedTest(unittest.TestCase):
             self.assertEqual(first, cpus.split(",")[0])
             self.assertEqual(last.split("-")[-1] or first, cpus.split(",")[-1])
 
-    def test_a_failure_on_another_host_is_told(self):
+    def test_failure_on_another_host_is_reported(self):
         job = run("-H", "host0:1,host1:1", "sh", "-c",
                   "if [ $(hostname) = host1 ]; then echo no luck >&2; exit 6; fi; "
                   "exec sleep infinity")
@@ -48,8 +48,8 @@ class TestbedTest(unittest.TestCase):
         self.assertIn("rank 1 on host1 failed first, with exit code 6", job.stderr)
         self.assertIn("  | no luck\n", job.stderr)
 
-    def test_a_lost_host_is_left_out_of_the_next_start(self):
-        # host1 is lost once `lost` is there.
+    def test_lost_host_is_not_used_in_the_next_start(self):
+        # host1 counts as lost when the file `lost` exists.
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             lost, agent = os.path.join(folder, "lost"), os.path.join(folder, "agent")
             with open(agent, "w") as file:
@@ -65,16 +65,16 @@ class TestbedTest(unittest.TestCase):
                       HYDRA_LAUNCHER_EXEC=agent)
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(job.stdout, "1 on host0\n", job.stderr)
-        self.assertIn("nothing can be started any more on host1\n", job.stderr)
+        self.assertIn("no program can be started any more on host1\n", job.stderr)
 
-    def test_all_hosts_reach_the_store_of_commits(self):
+    def test_all_hosts_reach_the_commit_store(self):
         job = run("-np", "2", "-H", "host0:1,host1:1", "--commit-memory", "bash", "-c",
                   "a=${HVDLITE_COMMIT_STORE%/*}; exec 3<>/dev/tcp/${a%:*}/${a#*:} && echo reached")
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(job.stdout, "reached\n" * 2, job.stderr)
 
-    def test_a_slurm_allocation_is_recognised(self):
-        # By name: in such a job, "auto" takes srun in the place of MPICH's.
+    def test_slurm_allocation_is_recognized(self):
+        # The launcher is named, because "auto" would choose srun instead of MPICH's launcher here.
         launcher = "openmpi" if kind() == "Open MPI" else "mpich"
         job = run("--launcher", launcher, "sh", "-c", "hostname", SLURM_JOB_ID="7",
                   SLURM_JOB_NODELIST="host[0-1]", SLURM_NTASKS="2", SLURM_TASKS_PER_NODE="1(x2)")

@@ -1,4 +1,5 @@
-// Tells of three steps, a second apart as far as it knows, on rank 0.
+// Reports three steps on rank 0, with a fake clock that advances one second
+// per step.
 #include <cstdio>
 
 #include "base/environment.h"
@@ -6,7 +7,7 @@
 #include "support/progress_line.h"
 
 int main() {
-  using namespace hvdlite;  // NOLINT: this program is a part of it
+  using namespace hvdlite;  // NOLINT: this program is part of hvdlite
   double now = 0;
   const bool shows =
       base::RankOfLauncher(base::ProcessEnvironment()).value_or(0) == 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rank 0 writes its progress over again where its launcher's output is a terminal, and only there.
+"""Tests that rank 0 overwrites its progress line only if its launcher's output is a terminal.
 
 usage: terminal_test.py HVDLITERUN PROGRESS_PROGRAM
 """
@@ -29,7 +29,8 @@ STAYING = "step 1/3, 33%, 1 steps/s, ETA 2 s\ndone\n"
 
 class TerminalTest(unittest.TestCase):
     def setUp(self):
-        # Short: the names of mpirun's sockets are limited. Of its own: jobs run at once.
+        # The path is short, because mpirun limits the names of its sockets. Each job has its own directory,
+        # because jobs run at the same time.
         self.folder = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.hvdliterun = [HVDLITERUN, "-np", "2", "--oversubscribe"]
@@ -41,7 +42,7 @@ class TerminalTest(unittest.TestCase):
         self.assertEqual(job.returncode, 0, job.stderr)
 
     def on_terminal(self, *words):
-        """What a terminal gets that is the job's standard output."""
+        """The text on a terminal that is the job's standard output."""
         outer, inner = pty.openpty()
         try:
             self.run_job(list(words), inner)
@@ -51,7 +52,7 @@ class TerminalTest(unittest.TestCase):
         try:
             while part := os.read(outer, 4096):
                 text += part
-        except OSError:  # all has been read, and nobody has it open
+        except OSError:  # all text has been read, and no process has it open
             pass
         os.close(outer)
         return text.decode().replace("\r\n", "\n")
@@ -79,13 +80,13 @@ class TerminalTest(unittest.TestCase):
         self.assertEqual(self.on_terminal(*self.hvdliterun, PROGRAM), MOVING)
         self.assertEqual(self.in_file(*self.hvdliterun, PROGRAM), STAYING)
 
-    def test_not_where_the_rank_writes_elsewhere(self):
+    def test_not_if_the_rank_writes_elsewhere(self):
         for launcher in (MPIRUN, self.hvdliterun):
             for words in ('"$0" | cat', 'exec "$0" >&2'):
                 with self.subTest(launcher=launcher[0], words=words):
                     self.assertNotIn(ERASE, self.on_terminal(*launcher, "sh", "-c", words, PROGRAM))
 
-    def test_not_where_there_are_logs_of_ranks(self):
+    def test_not_if_ranks_have_logs(self):
         logs = os.path.join(self.folder, "logs")
         self.assertEqual(self.on_terminal(*self.hvdliterun, "--output-dir", logs, PROGRAM), STAYING)
         with open(os.path.join(logs, "rank.0.log"), encoding="utf-8") as log:

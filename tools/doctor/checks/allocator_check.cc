@@ -36,7 +36,7 @@ std::string PreloadRemedy(const std::string& entry) {
 }  // namespace
 
 std::string AllocatorOf(const std::vector<support::Library>& libraries) {
-  // The first one's malloc is the one that is called.
+  // The program calls the malloc of the first library that has one.
   for (const support::Library& library : libraries) {
     for (const auto& [prefix, allocator] : kAllocators) {
       if (absl::StartsWith(library.name, prefix) && !library.path.empty()) {
@@ -55,13 +55,13 @@ std::vector<Finding> JudgeAllocator(
     if (preload.loaded) continue;
     findings.push_back(
         {.verdict = Verdict::kProblem,
-         .seen = absl::StrCat("LD_PRELOAD asks for ", preload.entry,
-                              ", which is not there: programs start without "
-                              "it"),
+         .seen = absl::StrCat("LD_PRELOAD names ", preload.entry,
+                              ", but it was not found: programs start "
+                              "without it"),
          .remedy = PreloadRemedy(preload.entry)});
   }
   findings.push_back(
-      {.seen = absl::StrCat("malloc is that of ", AllocatorOf(libraries))});
+      {.seen = absl::StrCat("malloc comes from ", AllocatorOf(libraries))});
   return findings;
 }
 
@@ -78,8 +78,8 @@ std::vector<Preload> PreloadsOf(const std::string& ld_preload) {
 }
 
 absl::StatusOr<Findings> RunAllocator(Session& session) {
-  // The libraries of another program do not tell what this one preloaded, and
-  // the linker lists that first.
+  // PreloadsOf() looks at this process, because the libraries of `program` do
+  // not show which entries were loaded. The linker lists preloads first.
   return JudgeAllocator(
       session.libraries,
       PreloadsOf(session.environment.get("LD_PRELOAD").value_or("")));

@@ -32,7 +32,7 @@ bool IsFujitsus(const BlasSurroundings& around) {
   return around.cpu_implementer == "0x46";
 }
 
-// OpenBLAS runs kernels for any Armv8 on a processor with SVE.
+// OpenBLAS uses generic Armv8 kernels on a processor with SVE.
 bool LeavesSveUnused(const BlasFacts& facts, const BlasSurroundings& around) {
   return absl::EqualsIgnoreCase(facts.core, "armv8") &&
          around.cpu_flags.contains("sve");
@@ -50,12 +50,12 @@ std::string SveRemedy(const BlasFacts& facts, const BlasSurroundings& around) {
     }
   }
   return absl::StrCat(
-      "install OpenBLAS 0.3.25 or newer, which takes its kernels for SVE by "
-      "itself (OPENBLAS_CORETYPE does not help: this one has none)",
+      "install OpenBLAS 0.3.25 or newer, which selects its SVE kernels itself "
+      "(OPENBLAS_CORETYPE does not help: this OpenBLAS has no SVE kernels)",
       IsFujitsus(around) ? ", or link Fujitsu's SSL II" : "");
 }
 
-// How to get away from the reference BLAS in `file`.
+// The command that replaces the reference BLAS in `file`.
 std::string ReferenceBlasRemedy(const std::string& file,
                                 const std::string& library_path) {
   const std::string folder = std::filesystem::path(file).parent_path();
@@ -88,7 +88,7 @@ std::string ReferenceBlasRemedy(const std::string& file,
         "libblas.so.3-",
         parent.parent_path().filename().string());
   }
-  return "install OpenBLAS with OpenMP threads and put its folder into "
+  return "install OpenBLAS with OpenMP threads and add its directory to "
          "LD_LIBRARY_PATH";
 }
 
@@ -100,43 +100,44 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
       return {.verdict = Verdict::kNote,
               .seen = absl::StrCat("no BLAS among the libraries of ",
                                    around.program, " (", facts.error,
-                                   "): LibTorch may carry one inside")};
+                                   "): LibTorch may contain one")};
     }
     return {.verdict = Verdict::kWarning,
             .seen = absl::StrCat("no BLAS was found: ", facts.error),
             .remedy =
-                "apt-get install libopenblas0-openmp, or name a program "
-                "that has one inside with --program"};
+                "apt-get install libopenblas0-openmp; or, if your program "
+                "contains a BLAS: hvdlite_doctor --program YOUR_PROGRAM"};
   }
   Finding finding = {.seen = Describe(facts)};
   if (facts.kind == "reference") {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen,
-                    ": 10 to 20 times slower than an optimised one");
+                    ": 10 to 20 times slower than an optimized BLAS");
     finding.remedy = ReferenceBlasRemedy(facts.file, around.library_path);
     return finding;
   }
-  // OPENBLAS_CORETYPE may ask for less than OpenBLAS would take by itself.
+  // OPENBLAS_CORETYPE may select slower kernels than OpenBLAS itself would.
   const std::string own = facts.own_core.empty() ? facts.core : facts.own_core;
   const std::string better = support::BetterOpenBlasCore(own, around.cpu_flags);
   const int floats = support::FloatsOfOpenBlasCore(facts.core);
   const int best = support::FloatsOfOpenBlasCore(better.empty() ? own : better);
-  // Processors with AVX-512 have two units for vectors half as long, and some
-  // compute the long ones in these two.
+  // Processors with AVX-512 have two units for vectors of half the length. Some
+  // use these two units for one long vector.
   if (!around.asked_core.empty() && floats < best &&
       around.floats_per_cycle > 0 && around.floats_per_cycle <= 2 * floats) {
     finding.verdict = Verdict::kNote;
     absl::StrAppend(&finding.seen, ": OPENBLAS_CORETYPE=", around.asked_core,
-                    " asks for them, ", floats, " floats at once, not ", best,
-                    "; this processor computes as many of either in a cycle");
+                    " selects them; they use vectors of ", floats,
+                    " floats, not ", best,
+                    ", but this processor is equally fast with both");
     return finding;
   }
   if (!around.asked_core.empty() && floats < best) {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen, ": OPENBLAS_CORETYPE=", around.asked_core,
-                    " asks for them, and leaves half of this processor's "
-                    "vectors unused, or more (",
-                    floats, " floats at once, not ", best, ")");
+                    " selects them, and they leave at least half of each "
+                    "vector unused (",
+                    floats, " of ", best, " floats)");
     finding.remedy = better.empty()
                          ? "unset OPENBLAS_CORETYPE"
                          : absl::StrCat("export OPENBLAS_CORETYPE=", better);
@@ -146,29 +147,32 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(
         &finding.seen,
-        ": it does not know this processor and took those of an old one");
+        ": OpenBLAS does not know this processor and chose kernels for an "
+        "older one");
     finding.remedy = absl::StrCat("export OPENBLAS_CORETYPE=", better);
     return finding;
   }
   if (LeavesSveUnused(facts, around)) {
-    // The vectors of A64FX are four times as long as those of these kernels;
-    // others make up for them with more units.
+    // The vectors of A64FX are four times as long as those of these kernels.
+    // Other processors have shorter vectors and more units.
     finding.verdict = IsFujitsus(around) ? Verdict::kProblem : Verdict::kNote;
-    absl::StrAppend(&finding.seen,
-                    ": they leave the SVE vectors of this processor unused");
+    absl::StrAppend(
+        &finding.seen,
+        ": these kernels do not use the SVE vectors of this processor");
     finding.remedy = SveRemedy(facts, around);
     return finding;
   }
   if (facts.threads == "pthreads" && around.openmp) {
     finding.verdict = Verdict::kWarning;
-    absl::StrAppend(&finding.seen,
-                    ": its threads come on top of those of OpenMP");
+    absl::StrAppend(
+        &finding.seen,
+        ": it starts its own threads in addition to OpenMP's threads");
     finding.remedy =
-        "apt-get install libopenblas0-openmp (or export OPENBLAS_NUM_THREADS=1 "
-        "where matrices are small)";
+        "apt-get install libopenblas0-openmp (or, if matrices are small: "
+        "export OPENBLAS_NUM_THREADS=1)";
   } else if (facts.threads == "none") {
     finding.verdict = Verdict::kNote;
-    absl::StrAppend(&finding.seen, ": a matrix product uses one thread");
+    absl::StrAppend(&finding.seen, ": a matrix product uses only one thread");
     finding.remedy = "apt-get install libopenblas0-openmp";
   }
   return finding;

@@ -17,15 +17,15 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlasSpeed, gflops, peak_gflops, core, remedy)
 
 namespace {
 
-// Good kernels reach 60 to 95 % of the peak at this size; kernels for other
-// vectors 12 to 45 %; the reference BLAS 3 %.
+// At this size good kernels reach 60 to 95 % of the peak, kernels for other
+// vectors 12 to 45 %, and the reference BLAS 3 %.
 constexpr double kGoodRatio = 0.5;
 constexpr double kBadRatio = 0.2;
 constexpr int kSize = 768;
 constexpr double kSeconds = 0.1;
 
-// Products of square matrices for 100 ms, two at least; the first, in which
-// memory is touched and threads start, does not count.
+// Multiplies square matrices for 100 ms, at least twice. The first product does
+// not count: it touches the memory and starts threads.
 double MeasureGflops(const LoadedBlas& blas) {
   std::vector<float> a(size_t{kSize} * kSize, 0.5F);
   std::vector<float> b(a.size(), 0.25F);
@@ -56,7 +56,7 @@ std::string Range(const std::vector<double>& values) {
   return from == to ? from : absl::StrCat(from, " to ", to);
 }
 
-// Of the peak; 1 where that is not known.
+// The share of the peak; 1 if the peak is not known.
 double RatioOf(const BlasSpeed& speed) {
   return speed.peak_gflops > 0 ? speed.gflops / speed.peak_gflops : 1;
 }
@@ -71,7 +71,7 @@ Verdict VerdictOf(const BlasSpeed& speed) {
 }  // namespace
 
 std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
-  // Worst first.
+  // The map is sorted from the worst verdict to the best.
   std::map<Verdict, std::vector<int>, std::greater<>> ranks_with;
   for (size_t rank = 0; rank < of_rank.size(); ++rank) {
     if (of_rank[rank].gflops <= 0) continue;
@@ -89,7 +89,7 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
     Finding finding = {
         .verdict = verdict,
         .seen = absl::StrCat(
-            "a matrix product of one thread: ", Range(gflops), " GFLOP/s",
+            "a matrix product with one thread: ", Range(gflops), " GFLOP/s",
             first.peak_gflops > 0
                 ? absl::StrCat(", ", Range(percent), " % of the core's peak (",
                                first.core, ")")
@@ -101,15 +101,15 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
       finding.remedy =
           known != ranks.end()
               ? absl::StrCat(of_rank[*known].remedy, " (see the check blas)")
-              : "the check blas sees no better kernels: see the check "
-                "slow_core";
+              : "hvdlite_doctor --check slow_core (the check blas finds "
+                "no better kernels)";
     }
     finding.ranks = std::move(ranks);
     findings.push_back(std::move(finding));
   }
   if (findings.empty()) {
     findings.push_back({.verdict = Verdict::kNote,
-                        .seen = "no BLAS to measure",
+                        .seen = "there is no BLAS to measure",
                         .ranks = RanksUpTo(of_rank.size())});
   }
   return findings;

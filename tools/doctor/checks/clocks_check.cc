@@ -17,7 +17,7 @@ namespace {
 constexpr double kNoteSeconds = 0.01;
 constexpr double kWarningSeconds = 1;
 
-// What dates in logs and on files come from.
+// The clock of the times in logs and of file dates.
 class WallClock final : public base::Clock {
  public:
   int64_t NowNanos() const override {
@@ -54,8 +54,9 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
                                                        : Verdict::kWarning,
          .seen = absl::StrCat(
              "the wall clock of ", host, " is ", DurationText(std::abs(behind)),
-             behind > 0 ? " behind" : " ahead of", " that of ",
-             host_of_rank.front(), ": dates of logs and files mislead"),
+             behind > 0 ? " behind" : " ahead of", " the clock of ",
+             host_of_rank.front(),
+             ": times in logs and dates of files are misleading"),
          .remedy = absl::StrCat("ssh ", host, " chronyc makestep"),
          .ranks = ranks});
   }

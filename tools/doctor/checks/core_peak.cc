@@ -5,17 +5,18 @@
 
 #include "support/machine.h"
 
-// As collective/kernels/reduction_kernels.cc.
+// The same targets as in collective/kernels/reduction_kernels.cc.
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_SSE4 | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/doctor/checks/core_peak.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h:
+// This include must follow foreach_target.h.
 #include <hwy/highway.h>
 
-// The variables of a loop: vectors of unknown size cannot be in arrays.
+// Macros declare the variables of a loop, because arrays cannot hold vectors of
+// unknown size.
 #ifndef HVDLITE_DOCTOR_EACH_4
 #define HVDLITE_DOCTOR_EACH_4(DO, n) DO(n##0) DO(n##1) DO(n##2) DO(n##3)
 #define HVDLITE_DOCTOR_FEW(DO) \
@@ -27,9 +28,9 @@
 #define HVDLITE_DOCTOR_START(x) auto x = hn::Set(d_, start += 0.01F);
 #define HVDLITE_DOCTOR_STEP(x) x = hn::MulAdd(x, factor, summand);
 #define HVDLITE_DOCTOR_ADD(x) total = hn::Add(total, x);
-// Chains that began alike would be computed once; `result` keeps them from
-// being left out. Values tend to summand / (1 - factor) = 1: neither overflow
-// nor denormals.
+// Each chain starts with another value, or the compiler would compute only one.
+// `result` keeps the loop from being optimized away. Values converge to
+// summand / (1 - factor) = 1: no overflow, no denormals.
 #define HVDLITE_DOCTOR_LOOP(name, EACH, chains)             \
   HWY_NOINLINE double name(int64_t rounds, float& result) { \
     const hn::ScalableTag<float> d_;                        \
@@ -90,10 +91,10 @@ namespace {
 
 constexpr int kTries = 10;
 
-// Steps that each need the one before and take one cycle. An exclusive or of
-// two registers is not done away with while instructions are renamed, as
-// additions of constants are on some CPUs. Returns the steps done, 0 where the
-// instruction is not known.
+// Runs a chain of steps that depend on each other and take one cycle each. A
+// step is an exclusive or of two registers: register renaming does not
+// eliminate it, unlike additions of constants on some CPUs. Returns the number
+// of steps; 0 on other architectures.
 int64_t RunChain(int64_t rounds) {
 #if defined(__x86_64__)
 #define HVDLITE_DOCTOR_XOR "xorq %1, %0\n\t"
@@ -121,8 +122,8 @@ int64_t RunChain(int64_t rounds) {
 #endif
 }
 
-// The most work per second of CPU time of some short tries: interrupts and
-// other processes only make it less.
+// The highest rate (work per second of CPU time) of several short tries:
+// interrupts and other processes can only lower it.
 template <typename Work>
 double BestRate(const Work& work) {
   double best = 0;
@@ -135,7 +136,8 @@ double BestRate(const Work& work) {
   return best;
 }
 
-// Cycles per second of CPU time, in 10^9; 0 where the chain is not known.
+// Cycles per second of CPU time, in 10^9; 0 if RunChain() does not know the
+// architecture.
 double MeasureGhz() {
   return 1e-9 * BestRate([] { return static_cast<double>(RunChain(100'000)); });
 }
@@ -150,7 +152,7 @@ CorePeak MeasureCorePeak() {
   const FmaLoopKind loop = ThisCpusFmaLoop();
   CorePeak peak = {
       .ghz = 0, .lanes = loop.lanes, .units = 1, .vectors = loop.vectors};
-  RunManyChains(200'000);  // the clock may sink under wide vectors
+  RunManyChains(200'000);  // wide vectors may lower the clock
   peak.ghz = MeasureGhz();
   if (peak.ghz <= 0) return peak;
   const double flops =

@@ -1,5 +1,5 @@
-// What one core could do: its clock, and multiply-adds in registers, at the
-// width of this CPU's vectors.
+// The peak speed of one core: its clock and its vector multiply-adds, measured
+// in registers.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace hvdlite::doctor {
 struct CorePeak {
   double ghz = 0;       // 0: cannot be measured on this architecture
   int64_t lanes = 0;    // floats in a vector
-  int64_t units = 0;    // vector units that multiply and add
+  int64_t units = 0;    // vector units for multiply-adds
   std::string vectors;  // "AVX3"
 
   double gflops() const {
@@ -19,28 +19,29 @@ struct CorePeak {
   }
 };
 
-// Measures the clock (by a chain of instructions that take one cycle each) and
-// how many vector multiply-adds a cycle takes; some 50 ms of CPU time. On the
-// core that the calling thread is on.
+// Measures the core that runs the calling thread: its clock (by a chain of
+// one-cycle instructions) and its vector multiply-adds per cycle. Takes about
+// 50 ms of CPU time.
 CorePeak MeasureCorePeak();
 
-// How many units do `per_cycle` vector multiply-adds per cycle: the nearest
-// whole number, 1 at least.
+// The number of units for `per_cycle` vector multiply-adds per cycle: the
+// nearest integer, at least 1.
 int64_t UnitsOf(double per_cycle);
 
-// Multiply-adds in registers, at the width of this CPU's vectors.
+// A loop of multiply-adds in registers, with the widest vectors of this CPU.
 struct FmaLoopKind {
-  std::string vectors;     // of Highway's targets: "AVX3", "SVE"
+  std::string vectors;     // Highway's target: "AVX3", "SVE"
   int64_t lanes = 0;       // floats in a vector
   int64_t chains_few = 0;  // independent sums of the two loops
   int64_t chains_many = 0;
 };
 FmaLoopKind ThisCpusFmaLoop();
 
-// Runs a loop with so many chains `rounds` times: each round is one vector
-// multiply-add per chain. The units are full where the chains are no fewer than
-// latency times units, and fit into the registers: one loop is for CPUs with 16
-// of them, one for those with 32. Returns floating-point operations done.
+// Each runs a loop `rounds` times, with one vector multiply-add per chain in
+// each round, and returns the number of floating-point operations. All units
+// are busy if there are at least latency times units chains and they fit into
+// the registers. RunFewChains() is for CPUs with 16 vector registers,
+// RunManyChains() for those with 32.
 double RunFewChains(int64_t rounds);
 double RunManyChains(int64_t rounds);
 

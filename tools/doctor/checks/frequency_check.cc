@@ -37,18 +37,19 @@ FrequencyFacts GatherFrequency(const support::SystemFiles& files,
 
 std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   if (facts.governors.empty()) {
-    return {{.seen = "the kernel does not choose frequencies (a virtual "
-                     "machine, or a fixed clock)"}};
+    return {{.seen = "the kernel does not control the frequency (a virtual "
+                     "machine or a fixed clock)"}};
   }
   std::vector<Finding> findings;
   const auto has = [&](const char* governor) {
     return absl::c_linear_search(facts.governors, governor);
   };
-  Finding finding = {.seen = absl::StrCat("governor ",
+  Finding finding = {.seen = absl::StrCat("frequency governor ",
                                           absl::StrJoin(facts.governors, ", "),
-                                          " (", facts.driver, ")")};
+                                          " (driver: ", facts.driver, ")")};
   if (facts.governors.size() > 1 || !has("performance")) {
-    // The drivers of Intel and AMD choose by load under every governor.
+    // Intel's and AMD's drivers adapt the clock to the load under every
+    // governor.
     const bool chooses_itself =
         absl::StartsWith(facts.driver, "intel_pstate") ||
         absl::StartsWith(facts.driver, "amd-pstate") ||
@@ -62,8 +63,8 @@ std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   if (facts.limit_ghz > 0 && facts.limit_ghz < 0.95 * facts.maximum_ghz) {
     findings.push_back(
         {.verdict = Verdict::kWarning,
-         .seen = absl::StrFormat("limited to %.2f of %.2f GHz", facts.limit_ghz,
-                                 facts.maximum_ghz),
+         .seen = absl::StrFormat("the frequency is limited to %.2f of %.2f GHz",
+                                 facts.limit_ghz, facts.maximum_ghz),
          .remedy = absl::StrFormat("cpupower frequency-set --max %.0fMHz",
                                    facts.maximum_ghz * 1000)});
   }

@@ -1,4 +1,4 @@
-// GatherFacts: every rank's facts, for whoever judges them together.
+// GatherFacts: gathers the facts of all ranks, for checks that compare ranks.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,8 +12,9 @@
 
 namespace hvdlite::doctor {
 
-// Collective. By rank. `Facts` is known to nlohmann::json; its texts, as /proc
-// and the environment have them, need not be UTF-8.
+// Collective. Returns the facts by rank. nlohmann::json must be able to convert
+// `Facts`. Its texts may be invalid UTF-8, as texts of /proc and of the
+// environment are.
 template <typename Facts>
 absl::StatusOr<std::vector<Facts>> GatherFacts(Session& session,
                                                const Facts& mine) {
@@ -28,7 +29,7 @@ absl::StatusOr<std::vector<Facts>> GatherFacts(Session& session,
   for (const std::string& text : texts) {
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
     if (json.is_discarded()) {
-      return absl::InternalError("a rank's facts are damaged: " + text);
+      return absl::InternalError("facts of a rank are not valid JSON: " + text);
     }
     facts.push_back(json.get<Facts>());
   }

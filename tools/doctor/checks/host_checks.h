@@ -1,5 +1,5 @@
-// What the checks of hosts see and judge: NUMA, huge pages, frequencies,
-// limits, CPUs that are slow or shared, memory.
+// The checks of hosts, with the facts that they judge: NUMA, huge pages,
+// frequencies, limits, slow or shared CPUs, memory.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 namespace hvdlite::doctor {
 
 struct NumaFacts {
-  int nodes = 1;                // with memory
-  std::vector<int> used_nodes;  // that the rank's CPUs belong to
-  std::string policy;           // base::NumaPolicyName
+  int nodes = 1;                // NUMA nodes with memory
+  std::vector<int> used_nodes;  // nodes of the rank's CPUs
+  std::string policy;           // support::NumaPolicyName
   bool balancing = false;       // the kernel moves pages between nodes
 };
 NumaFacts GatherNuma(const support::SystemFiles& files,
@@ -28,14 +28,14 @@ NumaFacts GatherNuma(const support::SystemFiles& files,
 std::vector<Finding> JudgeNuma(const NumaFacts& facts);
 
 struct HugePageFacts {
-  std::string transparent;  // "always", "madvise", "never", or empty: none
-  // Whether malloc asks for them (GLIBC_TUNABLES).
+  std::string transparent;  // "always", "madvise", "never"; empty: none
+  // Whether malloc requests huge pages (GLIBC_TUNABLES).
   bool malloc_asks = false;
-  int64_t reserved = 0;  // explicit huge pages, of any size
+  int64_t reserved = 0;  // explicit huge pages of all sizes
   int64_t free = 0;
   int64_t page_kib = 4;  // of ordinary pages
-  // Fujitsu's libmpg takes memory from large pages by itself, unless
-  // XOS_MMM_L_HPAGE_TYPE (empty: not set) is "none".
+  // Fujitsu's libmpg always uses large pages, unless XOS_MMM_L_HPAGE_TYPE
+  // (empty: not set) is "none".
   bool large_page_library = false;
   std::string large_page_type = "";
 };
@@ -45,9 +45,9 @@ HugePageFacts GatherHugePages(const support::SystemFiles& files,
 Finding JudgeHugePages(const HugePageFacts& facts);
 
 struct FrequencyFacts {
-  std::string driver;                  // "intel_pstate"; empty: not told
-  std::vector<std::string> governors;  // of the rank's CPUs, each once
-  // The lowest of the CPUs' limits, and the highest of what they could do.
+  std::string driver;                  // "intel_pstate"; empty: unknown
+  std::vector<std::string> governors;  // of the rank's CPUs, without repeats
+  // The lowest limit and the highest possible clock of these CPUs.
   double limit_ghz = 0;
   double maximum_ghz = 0;
 };
@@ -55,7 +55,7 @@ FrequencyFacts GatherFrequency(const support::SystemFiles& files,
                                const std::vector<int>& cpus);
 std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts);
 
-// Limits of the process (ulimit); nullopt: none.
+// Limits of the process (ulimit); nullopt: unlimited.
 struct LimitFacts {
   std::optional<int64_t> address_space_bytes = std::nullopt;  // -v
   std::optional<int64_t> file_bytes = std::nullopt;           // -f
@@ -64,54 +64,56 @@ struct LimitFacts {
 };
 std::vector<Finding> JudgeLimits(const LimitFacts& facts);
 
-// What a thread that was bound to a CPU, and computed all the time, got there.
+// Result of a test thread that was bound to one CPU and computed all the time.
 struct CpuFacts {
   std::string host;
   int rank = 0;
   int cpu = 0;
   double wall_seconds = 0;
-  double cpu_seconds = 0;       // that the thread ran
-  double steal_seconds = 0;     // that the hypervisor took
+  double cpu_seconds = 0;       // CPU time of the thread
+  double steal_seconds = 0;     // taken by the hypervisor
   double gflops = 0;            // per second of cpu_seconds
   std::string competitor = "";  // CompetitorOn()
 };
 
-// CPUs that compute more slowly than the others, or for others.
+// Finds CPUs that are slower than the others or that other processes use.
 std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus);
 
-// Ranks with more OpenMP threads than CPUs that nobody else computes on.
+// Finds ranks with more OpenMP threads than CPUs that are free of other load.
 std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
                                    const std::vector<CpuFacts>& cpus);
 
-// Which of the CPUs rank `rank` looks at: each CPU of a host is looked at by
-// one of the ranks that may use it. By rank: hosts, and CPUs that may be used.
+// The CPUs that rank `rank` measures. Each CPU of a host is measured by one of
+// the ranks that may use it. Both lists are by rank: the hosts, and the CPUs
+// that the ranks may use.
 std::vector<int> CpusToProbe(int rank,
                              absl::Span<const std::string> host_of_rank,
                              const std::vector<std::vector<int>>& cpus_of_rank);
 
-// "python3 (pid 123)": who, but for `own`, ran most on `cpu` between the two;
-// empty if nobody did. A process of several threads counts where it ran last
-// only if no other did run there, and never if it is called like `own`: the
-// other ranks compute on CPUs of their own meanwhile.
+// "python3 (pid 123)": the process, except `own`, that used `cpu` most between
+// `before` and `after`; empty if there is none. A process counts for the CPU
+// where it ran last. If no process ran last on `cpu`, one with several threads
+// may be named, but not one with the name of `own`: it is another rank, which
+// computes on its own CPUs.
 std::string CompetitorOn(int cpu, const support::ProcessTimes& before,
                          const support::ProcessTimes& after, int own);
 
-// The memory bandwidth that ranks have while all use theirs.
-// `gb_per_second[r]`: bytes that rank r read and wrote, copying.
+// The memory bandwidth of the ranks while all of them copy memory.
+// `gb_per_second[r]`: bytes that rank r read and wrote.
 std::vector<Finding> JudgeMemoryBandwidth(
     absl::Span<const double> gb_per_second,
     absl::Span<const std::string> host_of_rank);
 
-// Whether malloc gives freed memory back to the system.
+// Shows whether malloc returns freed memory to the system.
 struct MemoryReturnFacts {
   std::string allocator;  // AllocatorOf()
-  int64_t bytes = 0;      // in some blocks: written, freed, and allocated again
-  int64_t first_faults = 0;   // page faults when they were first written
-  int64_t second_faults = 0;  // and again
+  int64_t bytes = 0;      // of all blocks: written, freed, and allocated again
+  int64_t first_faults = 0;   // page faults of the first use
+  int64_t second_faults = 0;  // page faults of the second use
 };
 
-// Tensors are allocated and freed at every step: memory that goes back is
-// faulted in, and zeroed by the kernel, every time.
+// Every step allocates and frees tensors. Memory that malloc returned to the
+// system causes page faults each time, and the kernel zeroes it.
 Finding JudgeMemoryReturn(const MemoryReturnFacts& facts);
 
 }  // namespace hvdlite::doctor

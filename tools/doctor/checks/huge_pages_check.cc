@@ -33,48 +33,49 @@ HugePageFacts GatherHugePages(const support::SystemFiles& files,
 }
 
 Finding JudgeHugePages(const HugePageFacts& facts) {
-  std::string seen =
-      absl::StrCat("transparent huge pages: ",
-                   facts.transparent.empty() ? "not there" : facts.transparent);
+  std::string seen = absl::StrCat(
+      "transparent huge pages: ",
+      facts.transparent.empty() ? "not available" : facts.transparent);
   if (facts.reserved > 0) {
-    absl::StrAppend(&seen, "; reserved: ", facts.reserved, ", ", facts.free,
-                    " of them free");
+    absl::StrAppend(&seen, "; reserved: ", facts.reserved, ", of which ",
+                    facts.free, " are free");
   }
   if (facts.large_page_library && facts.large_page_type != "none") {
     return {
         .seen = absl::StrCat(
-            seen, "; Fujitsu's libmpg is linked: it takes large pages (",
+            seen, "; Fujitsu's libmpg is linked and uses large pages (",
             facts.large_page_type.empty()
                 ? "its default type"
                 : absl::StrCat("XOS_MMM_L_HPAGE_TYPE=", facts.large_page_type),
             ")")};
   }
   if (facts.large_page_library) {
-    return {.verdict = Verdict::kNote,
-            .seen = absl::StrCat(
-                seen, "; XOS_MMM_L_HPAGE_TYPE=none turns the large pages of ",
-                "Fujitsu's libmpg off: tensors lie in pages of ",
-                facts.page_kib, " KiB"),
-            .remedy = "unset XOS_MMM_L_HPAGE_TYPE"};
+    return {
+        .verdict = Verdict::kNote,
+        .seen = absl::StrCat(
+            seen, "; XOS_MMM_L_HPAGE_TYPE=none turns off the large pages of ",
+            "Fujitsu's libmpg: tensors use pages of ", facts.page_kib, " KiB"),
+        .remedy = "unset XOS_MMM_L_HPAGE_TYPE"};
   }
   if (facts.transparent == "always") return {.seen = seen};
   if (facts.transparent == "madvise") {
     if (facts.malloc_asks) {
-      return {.seen = absl::StrCat(seen, ", malloc asks for them")};
+      return {.seen = absl::StrCat(seen, ", and malloc requests them")};
     }
-    return {.verdict = Verdict::kNote,
-            .seen = absl::StrCat(seen,
-                                 ", malloc does not ask: tensors lie in pages "
-                                 "of ",
-                                 facts.page_kib, " KiB"),
-            .remedy =
-                "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35; "
-                "hvdliterun --huge-pages), or as root: echo always > "
-                "/sys/kernel/mm/transparent_hugepage/enabled"};
+    return {
+        .verdict = Verdict::kNote,
+        .seen = absl::StrCat(seen,
+                             ", but malloc does not request them: tensors use "
+                             "pages of ",
+                             facts.page_kib, " KiB"),
+        .remedy =
+            "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (from glibc 2.35; "
+            "or hvdliterun --huge-pages), or as root: echo always > "
+            "/sys/kernel/mm/transparent_hugepage/enabled"};
   }
   return {.verdict = Verdict::kNote,
-          .seen = absl::StrCat(seen, ": tensors lie in pages of ",
-                               facts.page_kib, " KiB"),
+          .seen = absl::StrCat(seen, ": tensors use pages of ", facts.page_kib,
+                               " KiB"),
           .remedy = facts.transparent.empty()
                         ? ""
                         : "as root: echo madvise > "

@@ -13,7 +13,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-// What each LibTorch has one of.
+// Libraries that each LibTorch has exactly once.
 constexpr const char* kParts[] = {"libc10.so", "libtorch_cpu.so",
                                   "libtorch.so"};
 
@@ -38,21 +38,22 @@ std::vector<Finding> JudgeLibTorch(
   }
   if (program.empty() || parts.empty()) return {};
   if (parts.size() == 1) {
-    return {{.seen = absl::StrCat(program, " has one LibTorch, in ",
+    return {{.seen = absl::StrCat(program, " uses one LibTorch, in ",
                                   parts.begin()->first)}};
   }
   const std::string list =
       absl::StrJoin(parts, " and ", [](std::string* out, const auto& part) {
         absl::StrAppend(out, part.second);
       });
-  return {{.verdict = Verdict::kProblem,
-           .seen = absl::StrCat(program, " has libraries of ", parts.size(),
-                                " LibTorchs: ", list,
-                                ": both manage the same memory, and it ends "
-                                "with 'double free or corruption'"),
-           .remedy = "unset LD_LIBRARY_PATH, if that names one of them; else "
-                     "build hvdlite and the program again, in clean build "
-                     "directories, with -DCMAKE_PREFIX_PATH=PREFIX_OF_ONE"}};
+  return {
+      {.verdict = Verdict::kProblem,
+       .seen = absl::StrCat(program, " uses libraries of ", parts.size(),
+                            " LibTorchs: ", list,
+                            "; they manage the same memory, and the program "
+                            "crashes with 'double free or corruption'"),
+       .remedy = "unset LD_LIBRARY_PATH if it names one of them; otherwise "
+                 "rebuild hvdlite and the program in clean build directories "
+                 "with -DCMAKE_PREFIX_PATH=PREFIX_OF_ONE"}};
 }
 
 absl::StatusOr<Findings> RunLibTorch(Session& session) {
@@ -60,7 +61,7 @@ absl::StatusOr<Findings> RunLibTorch(Session& session) {
   if (findings.empty()) {
     findings.push_back(
         {.seen = session.program.empty()
-                     ? "not known without a program: --program FILE"
+                     ? "not checked: no program was named (--program FILE)"
                      : absl::StrCat(session.program, " links no LibTorch")});
   }
   return findings;

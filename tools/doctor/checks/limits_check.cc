@@ -33,26 +33,27 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
          .seen = absl::StrCat(
              "the address space is limited to ",
              Gibibytes(*facts.address_space_bytes),
-             ": threads reserve much more than they use, and where OpenBLAS "
-             "gets none it tries again for ever, without a word"),
+             ": threads reserve much more than they use, and if OpenBLAS "
+             "cannot reserve memory it retries forever without a message"),
          .remedy =
-             "ulimit -v unlimited; to limit memory, use what counts pages "
-             "in use (a cgroup, SLURM's --mem)"});
+             "ulimit -v unlimited; to limit memory, use a limit on used pages "
+             "(a cgroup or SLURM's --mem)"});
   }
   if (facts.file_bytes) {
-    findings.push_back({.verdict = Verdict::kWarning,
-                        .seen = absl::StrCat(
-                            "files may grow to ", Gibibytes(*facts.file_bytes),
-                            " only: a larger checkpoint or timeline fails"),
-                        .remedy = "ulimit -f unlimited"});
+    findings.push_back(
+        {.verdict = Verdict::kWarning,
+         .seen =
+             absl::StrCat("files are limited to ", Gibibytes(*facts.file_bytes),
+                          ": a larger checkpoint or timeline fails"),
+         .remedy = "ulimit -f unlimited"});
   }
-  // Sockets, pipes and shared memory of the other ranks, libraries, data.
+  // For sockets, pipes and shared memory of the other ranks, libraries, data.
   const int64_t needed = 256 + 16 * facts.ranks_on_host;
   if (facts.open_files < needed) {
     findings.push_back(
         {.verdict = Verdict::kWarning,
          .seen = absl::StrCat("a rank may open ", facts.open_files,
-                              " files; with ", facts.ranks_on_host,
+                              " files, but with ", facts.ranks_on_host,
                               " ranks on its host MPI and hvdlite may need ",
                               needed),
          .remedy = absl::StrCat("ulimit -n ", 4 * needed)});
@@ -60,7 +61,7 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
   if (findings.empty()) {
     findings.push_back(
         {.seen =
-             "none of address space and files' sizes, and enough open files"});
+             "no limit on address space and file sizes; enough open files"});
   }
   return findings;
 }

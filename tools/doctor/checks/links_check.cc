@@ -21,7 +21,8 @@ constexpr size_t kSmallBytes = 8;
 constexpr int kSmallExchanges = 100;
 constexpr size_t kLargeBytes = size_t{1} << 20;
 constexpr int kLargeExchanges = 5;
-// A link is an outlier beyond these; the first ignores what no step notices.
+// A link beyond these limits is slow. The slack ignores differences that do not
+// matter for a step.
 constexpr double kLatencyFactor = 2;
 constexpr double kLatencySlackUs = 5;
 constexpr double kBandwidthShare = 0.5;
@@ -35,7 +36,7 @@ struct Link {
   bool slow = false;
 };
 
-// Whether it can be blamed on a host: most of the links of it are slow.
+// The links of one host. If most of them are slow, the host is the cause.
 struct HostCount {
   int links = 0;
   int slow = 0;
@@ -47,7 +48,7 @@ std::string Figures(double latency_us, double gb_per_second) {
   return absl::StrFormat("%.3g us, %.3g GB/s", latency_us, gb_per_second);
 }
 
-// Links of one kind, which ought to be alike.
+// Compares links of one kind, which should be equally fast.
 void JudgeKind(std::vector<Link>& links, absl::string_view kind,
                absl::Span<const std::string> host_of_rank,
                std::vector<Finding>& findings) {
@@ -82,15 +83,14 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
     findings.push_back(
         {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
-             "%s of %s: %d of %d are slow (%s; the median of all: %s)", kind,
-             host, count.slow, count.links,
+             "%s: %d of %d links of %s are slow (median %s; median of all: %s)",
+             kind, count.slow, count.links, host,
              Figures(support::Median(count.latency_us),
                      support::Median(count.gb_per_second)),
              Figures(latency, bandwidth)),
-         .remedy =
-             absl::StrCat("look at its network card and cable (ssh ", host,
-                          " ethtool DEVICE; ibstat), or leave it "
-                          "out of the host list"),
+         .remedy = absl::StrCat("check its network card and cable (ssh ", host,
+                                " ethtool DEVICE; ibstat), or remove it "
+                                "from the host list"),
          .ranks = RanksByHost(host_of_rank).at(host)});
   }
   size_t named = 0;
@@ -102,12 +102,14 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
     findings.push_back(
         {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
-             "%s: ranks %d (%s) and %d (%s): %s; the median of all: %s", kind,
-             link.a, host_of_rank[link.a], link.b, host_of_rank[link.b],
+             "%s: ranks %d (%s) and %d (%s) have a slow link (%s; median of "
+             "all: %s)",
+             kind, link.a, host_of_rank[link.a], link.b, host_of_rank[link.b],
              Figures(link.latency_us, link.gb_per_second),
              Figures(latency, bandwidth)),
-         .remedy = "run it again; if it stays, other jobs or a bad cable are "
-                   "on that path",
+         .remedy =
+             "run hvdlite_doctor --check links again; if the link is "
+             "still slow, look for other jobs or a bad cable on that path",
          .ranks = {link.a, link.b}});
   }
   const auto [lowest, highest] =
@@ -126,7 +128,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
        .ranks = RanksUpTo(host_of_rank.size())});
 }
 
-// Seconds of one exchange: the median of some.
+// The median time of one exchange in seconds.
 absl::StatusOr<double> TimeExchanges(collective::Communicator& communicator,
                                      int peer, size_t bytes, int exchanges) {
   std::vector<std::byte> send(bytes);
@@ -136,7 +138,7 @@ absl::StatusOr<double> TimeExchanges(collective::Communicator& communicator,
     const double start = support::WallSeconds();
     HVDLITE_RETURN_IF_ERROR(
         communicator.Exchange(peer, send, absl::MakeSpan(receive)));
-    // The first waits for the other rank, and connects.
+    // The first exchange waits for the other rank and connects.
     if (i > 0) seconds.push_back(support::WallSeconds() - start);
   }
   return support::Median(seconds);
@@ -150,10 +152,11 @@ int TournamentRounds(int size) {
 }
 
 int PartnerInRound(int size, int rank, int round) {
-  // All but one, who stays, are on a circle of odd length; those whose numbers
-  // add up to the round meet, and who would meet himself meets the one.
+  // All ranks except one, which stays, are on a circle of odd length. Two ranks
+  // meet if their numbers add up to the round, modulo the circle. The rank that
+  // would meet itself meets the one that stays.
   const int circle = TournamentRounds(size);
-  const int stays = circle;  // with an odd number of ranks: nobody
+  const int stays = circle;  // does not exist if `size` is odd
   int partner = 0;
   if (rank == stays) {
     partner = static_cast<int>(static_cast<long long>(round) *
@@ -186,7 +189,8 @@ std::vector<Finding> JudgeLinks(const std::vector<LinkFacts>& of_rank,
   JudgeKind(within, "links within hosts", host_of_rank, findings);
   JudgeKind(between, "links between hosts", host_of_rank, findings);
   if (findings.empty()) {
-    findings.push_back({.seen = "one rank: no links"});
+    findings.push_back(
+        {.seen = "there is only one rank, so there are no links"});
   }
   return findings;
 }

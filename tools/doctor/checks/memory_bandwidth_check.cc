@@ -32,7 +32,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
     findings.push_back(
         {.verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
-             "rank %d on %s copies %.3g GB/s, the median of the ranks is %.3g",
+             "rank %d on %s copies %.3g GB/s; the median of all ranks is %.3g",
              rank, host_of_rank[rank], gb_per_second[rank], median),
          .remedy = "see the checks numa and slow_core; bind memory to the "
                    "rank's node: hvdliterun --mem local",
@@ -68,11 +68,11 @@ absl::StatusOr<Findings> RunMemoryBandwidth(Session& session) {
   for (int round = 0; round < kRounds; ++round) {
     HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
     from.front() = static_cast<char>(round);
-    // Not wall time: what other processes take of the CPU is another check's.
+    // CPU time, not wall time: slow_core checks for other processes.
     const double start = support::ThreadCpuSeconds();
     std::memcpy(to.data(), from.data(), kBytes);
     const double seconds = support::ThreadCpuSeconds() - start;
-    // The copy is used, and so made.
+    // This use of the copy keeps the compiler from removing it.
     if (to.front() != from.front() || seconds <= 0) continue;
     rates.push_back(2e-9 * kBytes / seconds);
   }

@@ -34,7 +34,7 @@ int64_t PageFaults() {
   return usage.ru_minflt;
 }
 
-// Allocates, writes and frees; returns the page faults of it.
+// Allocates, writes and frees blocks. Returns the number of page faults.
 int64_t UseBlocks() {
   const int64_t before = PageFaults();
   std::array<char*, kBlocks> blocks = {};
@@ -56,19 +56,19 @@ Finding JudgeMemoryReturn(const MemoryReturnFacts& facts) {
                            ? 0
                            : static_cast<double>(facts.second_faults) /
                                  static_cast<double>(facts.first_faults);
-  const std::string what = absl::StrCat("of ", facts.bytes >> 20,
-                                        " MiB that were freed, the malloc of ",
-                                        facts.allocator, " ");
+  const std::string what =
+      absl::StrCat("malloc of ", facts.allocator, ": of ", facts.bytes >> 20,
+                   " MiB of freed memory, ");
   if (facts.first_faults == 0 || share < 0.5) {
-    return {.seen = absl::StrCat(
-                what, "still had most when they were allocated again")};
+    return {.seen =
+                absl::StrCat(what, "most was kept for the next allocation")};
   }
-  return {
-      .verdict = Verdict::kNote,
-      .seen = absl::StrCat(what,
-                           "gave most back to the system: tensors cost page "
-                           "faults at every step"),
-      .remedy = KeepMemoryRemedy(facts.allocator)};
+  return {.verdict = Verdict::kNote,
+          .seen = absl::StrCat(
+              what,
+              "most was returned to the system: tensors cause page "
+              "faults in every step"),
+          .remedy = KeepMemoryRemedy(facts.allocator)};
 }
 
 absl::StatusOr<Findings> RunMemoryReturn(Session& session) {

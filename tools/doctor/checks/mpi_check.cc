@@ -14,9 +14,9 @@ bool IsCrays(const MpiFacts& mpi) {
   return absl::StrContains(absl::AsciiStrToLower(mpi.library), "cray mpich");
 }
 
-// Cray's MPI offers no more than a variable allows, and less than it could
-// where that is not set. hvdlite has enough then; a program that calls MPI from
-// several threads itself does not.
+// A variable limits the thread level of Cray's MPI. If it is not set, the level
+// is lower than possible: enough for hvdlite, but too low for a program that
+// calls MPI from several threads.
 bool IsHeldBack(const MpiFacts& mpi,
                 const std::optional<std::string>& max_thread_safety) {
   return IsCrays(mpi) && !max_thread_safety.has_value() &&
@@ -30,16 +30,17 @@ std::vector<Finding> JudgeMpi(
     const std::optional<std::string>& max_thread_safety) {
   std::vector<Finding> findings;
   if (!mpi.has_value()) {
-    findings.push_back({.verdict = Verdict::kNote,
-                        .seen = "MPI is left out: this process alone"});
+    findings.push_back(
+        {.verdict = Verdict::kNote,
+         .seen = "MPI is not used: only this process is checked"});
   } else if (!mpi->error.empty()) {
     findings.push_back({.verdict = Verdict::kProblem,
                         .seen = absl::StrCat(mpi->library, ": ", mpi->error),
                         .remedy = IsCrays(*mpi)
                                       ? kCrayRemedy
-                                      : "use an MPI that is built with thread "
-                                        "support (Open MPI: ompi_info | grep "
-                                        "'Thread support')"});
+                                      : "use an MPI with thread support (Open "
+                                        "MPI: ompi_info | grep 'Thread "
+                                        "support')"});
   } else {
     findings.push_back(
         {.seen = absl::StrCat(mpi->library, ", up to ", mpi->thread_level, ", ",
@@ -47,28 +48,30 @@ std::vector<Finding> JudgeMpi(
     if (IsHeldBack(*mpi, max_thread_safety)) {
       findings.push_back(
           {.verdict = Verdict::kNote,
-           .seen = "MPICH_MAX_THREAD_SAFETY is not set: enough for hvdlite, "
-                   "not for a program that calls MPI from several threads",
+           .seen = "MPICH_MAX_THREAD_SAFETY is not set: hvdlite works, but a "
+                   "program that calls MPI from several threads fails",
            .remedy = kCrayRemedy});
     }
   }
   if (!launcher.ok()) {
     findings.push_back({.verdict = Verdict::kProblem,
                         .seen = std::string(launcher.message()),
-                        .remedy = "start it with the mpirun of that MPI, or "
-                                  "with srun --mpi=pmix"});
+                        .remedy =
+                            "start the program with the mpirun of this MPI, "
+                            "or with srun --mpi=pmix"});
   }
   if (!settings.ok()) {
     findings.push_back({.verdict = Verdict::kProblem,
                         .seen = std::string(settings.message()),
-                        .remedy = "mpirun -x NAME passes a variable on; "
-                                  "hvdliterun passes all of hvdlite's"});
+                        .remedy =
+                            "pass each variable to all ranks (mpirun -x NAME), "
+                            "or use hvdliterun, which passes all HVDLITE_*"});
   }
   return findings;
 }
 
 absl::StatusOr<Findings> RunMpi(Session& session) {
-  // A bad configuration is the finding of another check.
+  // The check variables reports a bad configuration.
   const absl::StatusOr<Config> config = LoadConfig(session.environment);
   const absl::Status settings = internal::AgreeOnConfig(
       session.communicator, config.ok() ? *config : Config());

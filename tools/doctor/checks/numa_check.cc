@@ -9,7 +9,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-// Of a list of CPUs or nodes; none, if it is none.
+// The numbers in a list of CPUs or nodes; empty for an invalid list.
 std::vector<int> Numbers(const std::string& list) {
   return support::ParseCpuList(list).value_or(std::vector<int>());
 }
@@ -58,19 +58,19 @@ std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   if (facts.used_nodes.size() > 1 && facts.policy != "interleave") {
     where.verdict = Verdict::kWarning;
     absl::StrAppend(&where.seen,
-                    ": memory lies on the node that wrote it first, and half "
-                    "the threads read it from afar");
+                    ": a page is on the node that wrote it first, and threads "
+                    "on the other nodes read it from there");
     where.remedy =
-        "one rank per node: hvdliterun --map numa --mem local (mpirun --map-by "
-        "numa --bind-to numa); or hvdliterun --mem interleave (numactl "
-        "--interleave=all)";
+        "start one rank per NUMA node: hvdliterun --map numa --mem local "
+        "(mpirun --map-by numa --bind-to numa); or hvdliterun --mem interleave "
+        "(numactl --interleave=all)";
   }
   findings.push_back(std::move(where));
   if (facts.balancing && facts.policy == "default") {
     findings.push_back(
         {.verdict = Verdict::kNote,
-         .seen = "the kernel moves pages between nodes (numa_balancing), which "
-                 "unmaps them again and again",
+         .seen = "the kernel moves pages between nodes (numa_balancing) and "
+                 "unmaps them repeatedly for this",
          .remedy = "sysctl -w kernel.numa_balancing=0"});
   }
   return findings;

@@ -10,9 +10,9 @@
 namespace hvdlite::doctor {
 namespace {
 
-// How the libraries' names begin.
+// Beginnings of the libraries' names.
 constexpr std::pair<const char*, const char*> kFamilies[] = {
-    {"libgomp.so", "GNU"},     {"libgomp-", "GNU"},  // of pip's LibTorch
+    {"libgomp.so", "GNU"},     {"libgomp-", "GNU"},  // in pip's LibTorch
     {"libomp.so", "LLVM"},     {"libomp5.so", "LLVM"},
     {"libiomp5.so", "LLVM"},   {"libfjomp.so", "Fujitsu"},
     {"libnvomp.so", "NVIDIA"},
@@ -26,7 +26,7 @@ Finding MissingLibraries(const std::vector<std::string>& names,
                                "find ",
                                absl::StrJoin(names, ", ")),
           .remedy =
-              absl::StrCat("add the folder of ", names.front(),
+              absl::StrCat("add the directory of ", names.front(),
                            " to LD_LIBRARY_PATH (find / -name '", names.front(),
                            "*'), or rebuild the program on this machine")};
 }
@@ -35,15 +35,17 @@ Finding SeveralRuntimes(const std::vector<OpenMpRuntime>& runtimes,
                         const std::string& list, const std::string& program) {
   std::string preload = runtimes.front().file;
   for (const OpenMpRuntime& runtime : runtimes) {
-    // It has the functions that GCC's code calls, too; not the reverse.
+    // LLVM's runtime has the functions that GCC's code calls, but GNU's runtime
+    // does not have those that LLVM's code calls.
     if (runtime.family == "LLVM") preload = runtime.file;
   }
   return {.verdict = Verdict::kProblem,
-          .seen = absl::StrCat(program, " has ", runtimes.size(), ": ", list,
-                               ": each starts its own threads, which take the "
-                               "cores from each other"),
-          .remedy = absl::StrCat("build all libraries against one of them; "
-                                 "until then let one serve all: export "
+          .seen = absl::StrCat(
+              program, " has ", runtimes.size(), " OpenMP runtimes: ", list,
+              "; each starts its own threads, and they compete "
+              "for the cores"),
+          .remedy = absl::StrCat("build all libraries with one runtime; until "
+                                 "then, make all use the same one: export "
                                  "LD_PRELOAD=",
                                  preload)};
 }
@@ -80,7 +82,7 @@ std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
              .seen = absl::StrCat("no program was named; hvdlite_doctor itself "
                                   "has ",
                                   list.empty() ? "no OpenMP runtime" : list,
-                                  ", your program may have others"),
+                                  "; your program may have others"),
              .remedy = "hvdlite_doctor --program YOUR_PROGRAM"}};
   }
   std::vector<Finding> findings;
@@ -93,10 +95,11 @@ std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
     findings.push_back(
         {.verdict = Verdict::kNote,
          .seen = absl::StrCat(program,
-                              " links no OpenMP runtime: one thread computes, "
-                              "unless it loads one while it runs")});
+                              " links no OpenMP runtime: it computes with one "
+                              "thread, unless it loads a runtime later")});
   } else if (runtimes.size() == 1) {
-    findings.push_back({.seen = absl::StrCat(program, " has one: ", list)});
+    findings.push_back(
+        {.seen = absl::StrCat(program, " has one OpenMP runtime: ", list)});
   } else {
     findings.push_back(SeveralRuntimes(runtimes, list, program));
   }

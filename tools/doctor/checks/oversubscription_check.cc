@@ -17,7 +17,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-// What makes the threads fit.
+// The setting with which the threads fit the CPUs.
 std::string Remedy(size_t ranks, double cpus) {
   const int threads = static_cast<int>(cpus) / static_cast<int>(ranks);
   if (threads >= 1) return absl::StrCat("export OMP_NUM_THREADS=", threads);
@@ -27,7 +27,7 @@ std::string Remedy(size_t ranks, double cpus) {
       " here with OMP_NUM_THREADS=1");
 }
 
-// Of ranks that have more threads than CPUs.
+// The finding for ranks with more threads than CPUs.
 Finding TooManyThreads(const Sharers& group, int64_t threads,
                        const std::string& host) {
   const bool several = group.ranks.size() > 1;
@@ -38,17 +38,18 @@ Finding TooManyThreads(const Sharers& group, int64_t threads,
           support::Counted(threads, "thread"), several ? " in all" : "", " on ",
           support::Counted(group.numbers.size(), "CPU"), " (",
           support::FormatCpuList({group.numbers.begin(), group.numbers.end()}),
-          "): they take the CPUs from each other"),
+          "): the threads compete for the CPUs"),
       .remedy = absl::StrCat(
           Remedy(group.ranks.size(), static_cast<double>(group.numbers.size())),
-          several ? ", or give every rank CPUs of its own: hvdliterun "
+          several ? ", or give every rank its own CPUs: hvdliterun "
                     "--map core, mpirun --bind-to core"
                   : ", or let the rank use more CPUs: mpirun --bind-to "
                     "none"),
       .ranks = group.ranks};
 }
 
-// Of ranks whose CPUs would be enough.
+// The finding for ranks that bind threads to the same cores, although they have
+// enough CPUs.
 Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
                             const Sharers& group, const std::string& host) {
   int most = 1;
@@ -62,14 +63,14 @@ Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
           group.numbers.size() == 1
               ? "core"
               : support::Counted(group.numbers.size(), "core"),
-          ": they may use the same CPUs, and OMP_PLACES and "
-          "OMP_PROC_BIND begin at the first of them in each rank"),
+          ": these ranks may use the same CPUs, and OMP_PLACES and "
+          "OMP_PROC_BIND start at the first one in each rank"),
       .remedy = absl::StrCat(CoresOfTheirOwn(most),
                              "; or export OMP_PROC_BIND=false"),
       .ranks = group.ranks};
 }
 
-// Of ranks whose threads spin and leave no CPU free.
+// The finding for ranks whose threads spin and leave no CPU free.
 std::optional<Finding> SpinOnAllCpus(const std::vector<ThreadFacts>& facts,
                                      const Sharers& group, int64_t threads,
                                      const std::string& host) {
@@ -80,11 +81,11 @@ std::optional<Finding> SpinOnAllCpus(const std::vector<ThreadFacts>& facts,
   return Finding{
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(
-          "threads that wait spin (", setting, "), and ",
+          "waiting threads spin (", setting, "), and ",
           support::Counted(threads, "thread"), " on ", host, " leave none of ",
           support::Counted(group.numbers.size(), "CPU"),
-          " free: hvdlite's own thread, and what else runs there, has to "
-          "wait for them"),
+          " free: hvdlite's background thread and other processes have to "
+          "wait for a CPU"),
       .remedy = absl::StrCat(
           "unset ", setting.substr(0, setting.find('=')),
           fewer >= 1 ? absl::StrCat(", or export OMP_NUM_THREADS=", fewer)
@@ -92,7 +93,8 @@ std::optional<Finding> SpinOnAllCpus(const std::vector<ThreadFacts>& facts,
       .ranks = group.ranks};
 }
 
-// Groups of `ranks` that bind more threads to the same cores than these are.
+// Groups of `ranks` that bind threads to the same cores and have more threads
+// than cores.
 std::vector<Sharers> SharersOfCores(const std::vector<ThreadFacts>& facts,
                                     const std::vector<int>& ranks) {
   std::map<int, std::set<int>> cores_of_rank;
@@ -109,7 +111,7 @@ std::vector<Sharers> SharersOfCores(const std::vector<ThreadFacts>& facts,
   return groups;
 }
 
-// Of all that have enough.
+// The ranks that have enough CPUs.
 struct Fitting {
   std::vector<int> ranks;
   size_t threads = 0;
@@ -163,8 +165,8 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
     findings.push_back(
         {.verdict = Verdict::kProblem,
          .seen = absl::StrFormat(
-             "the container (cgroup) on %s grants %.3g CPUs, for %s: they are "
-             "stopped in every period of 100 ms",
+             "the container (cgroup) on %s is limited to %.3g CPUs but has %s: "
+             "the kernel stops them in every period of 100 ms",
              host, quota, support::Counted(threads, "thread")),
          .remedy = absl::StrCat(Remedy(members.size(), quota),
                                 ", or raise the limit (docker run --cpus, "

@@ -29,15 +29,15 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ThreadFacts, host, cpus, cores, threads,
 namespace {
 
 constexpr int kMaxCpu = 65535;
-constexpr size_t kMaxInPlaces = size_t{1} << 16;  // CPUs of a list together
+constexpr size_t kMaxInPlaces = size_t{1} << 16;  // CPUs of one list
 
-// Of CPUs, or of places.
+// An interval of CPUs or of places.
 struct Interval {
   int count = 1;
   int stride = 1;
 };
 
-// `text` is what follows the first element: "", ":4", ":4:2".
+// `text` follows the first element: "", ":4", ":4:2".
 std::optional<Interval> ParseInterval(absl::string_view text) {
   Interval interval;
   if (text.empty()) return interval;
@@ -55,7 +55,8 @@ std::optional<Interval> ParseInterval(absl::string_view text) {
   return interval;
 }
 
-// Adds `interval` of CPUs from `first` on to `cpus`; false if one cannot be.
+// Adds the CPUs of `interval`, starting at `first`, to `cpus`. Returns false if
+// a number is impossible or there are too many.
 bool AddCpus(int first, const Interval& interval, std::vector<int>& cpus) {
   for (int i = 0; i < interval.count; ++i) {
     const int64_t cpu = first + int64_t{i} * interval.stride;
@@ -65,7 +66,7 @@ bool AddCpus(int first, const Interval& interval, std::vector<int>& cpus) {
   return true;
 }
 
-// "0,1" or "0:2" or "0:2:4,16".
+// Parses "0,1" or "0:2" or "0:2:4,16".
 std::optional<std::vector<int>> ParsePlace(absl::string_view text) {
   std::vector<int> cpus;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -80,8 +81,8 @@ std::optional<std::vector<int>> ParsePlace(absl::string_view text) {
   return cpus;
 }
 
-// How many places "cores", "cores(4)" (with `name` "cores") asks for; nullopt
-// for other texts.
+// The number of places that "cores" or "cores(4)" requests (with `name`
+// "cores"); nullopt for other texts.
 std::optional<int> CountOf(absl::string_view text, absl::string_view name) {
   if (!absl::ConsumePrefix(&text, name)) return std::nullopt;
   if (text.empty()) return kMaxCpu;
@@ -100,7 +101,7 @@ std::string Lower(const base::Environment& environment, const char* name) {
 
 using Places = std::vector<std::vector<int>>;
 
-// What is left of `listed` for a rank that may use `cpus`.
+// The part of `listed` that a rank with `cpus` may use.
 Places Within(const Places& listed, const std::vector<int>& cpus) {
   Places places;
   for (const std::vector<int>& place : listed) {
@@ -114,15 +115,15 @@ Places Within(const Places& listed, const std::vector<int>& cpus) {
   return places;
 }
 
-// The places of OMP_PLACES `text`, in their order; none where threads are not
-// bound to any or that is not known. `binds`: OMP_PROC_BIND says so itself.
+// The places of OMP_PLACES `text`, in order. Empty if threads are not bound or
+// the places are not known. `binds`: OMP_PROC_BIND requests binding.
 Places PlacesOf(const std::string& text, bool binds,
                 const std::vector<int>& cpus,
                 const std::function<int(int cpu)>& core_of_cpu) {
   std::map<int, std::vector<int>> cpus_of_core;
   for (const int cpu : cpus) cpus_of_core[core_of_cpu(cpu)].push_back(cpu);
   Places cores;
-  Places hyperthreads;  // those of a core follow each other in libgomp
+  Places hyperthreads;  // grouped by core, as in libgomp
   for (const auto& [core, members] : cpus_of_core) {
     cores.push_back(members);
     for (const int cpu : members) hyperthreads.push_back({cpu});
@@ -141,12 +142,12 @@ Places PlacesOf(const std::string& text, bool binds,
     const Places usable = Within(*listed, cpus);
     if (!usable.empty()) return usable;
   }
-  // Without OMP_PLACES, or with places that are all outside, libgomp binds to
-  // hyperthreads where OMP_PROC_BIND asks for binding.
+  // Without OMP_PLACES, or if none of its places can be used, libgomp binds to
+  // hyperthreads if OMP_PROC_BIND requests binding.
   return binds ? hyperthreads : Places();
 }
 
-// Which of `places` thread `thread` gets (OpenMP 5.2, 10.1.3).
+// The index of the place, of `places`, of thread `thread` (OpenMP 5.2, 10.1.3).
 size_t PlaceOf(size_t thread, size_t threads, size_t places,
                const std::string& bind) {
   if (bind == "primary" || bind == "master") return 0;
@@ -155,8 +156,8 @@ size_t PlaceOf(size_t thread, size_t threads, size_t places,
   return thread * (places / threads) + std::min(thread, places % threads);
 }
 
-// CPUs; nullopt where the numbers are no limit, as "max", "-1" and what no
-// kernel writes.
+// quota / period, in CPUs. nullopt if the texts are no limit: "max", "-1" or
+// invalid numbers.
 std::optional<double> ShareOf(absl::string_view quota,
                               absl::string_view period) {
   double of_quota = 0;
@@ -229,7 +230,7 @@ int ThreadsByDefault(absl::Span<const support::Library> libraries, int own_cpus,
 
 int OpenMpThreads(const base::Environment& environment, int by_default) {
   int threads = std::max(by_default, 1);
-  // "4,2" has a number for each level of nested regions.
+  // "4,2" has one number for each level of nested regions.
   const auto number = [&](const char* name) {
     const std::string text = environment.get(name).value_or("");
     const absl::StatusOr<int64_t> value =
@@ -245,7 +246,7 @@ std::string SpinningBy(const base::Environment& environment) {
   constexpr double kRoundsByDefault = 300'000;
   const std::string count = Lower(environment, "GOMP_SPINCOUNT");
   if (!count.empty()) {
-    // "20000000", "20m", "infinite"; it counts whatever OMP_WAIT_POLICY says.
+    // "20000000", "20m", "infinite". It overrides OMP_WAIT_POLICY.
     const size_t digits =
         std::min(count.find_first_not_of("0123456789"), count.size());
     const std::string unit = count.substr(digits);
@@ -321,7 +322,7 @@ std::string SpinningOf(const std::vector<ThreadFacts>& facts,
 
 std::string CoresOfTheirOwn(int64_t threads) {
   return absl::StrCat(
-      "give every rank cores of its own: hvdliterun, or mpirun --map-by "
+      "give every rank its own cores: hvdliterun, or mpirun --map-by "
       "slot:PE=",
       threads, " --bind-to core");
 }
@@ -362,8 +363,8 @@ std::vector<std::set<int>> CoresOfThreads(
     const base::Environment& environment, int threads,
     const std::vector<int>& cpus,
     const std::function<int(int cpu)>& core_of_cpu) {
-  // "spread,close" has a word for each level of nested regions. Where it is not
-  // set, OMP_PLACES alone binds, in GNU's runtime and in LLVM's.
+  // "spread,close" has one word for each level of nested regions. If it is not
+  // set, OMP_PLACES alone binds threads, in GNU's and LLVM's runtimes.
   std::string bind = Lower(environment, "OMP_PROC_BIND");
   bind = bind.substr(0, bind.find(','));
   const std::set<std::string> binding = {"",       "true",    "close",
@@ -410,8 +411,8 @@ double CgroupQuota(const support::SystemFiles& files) {
         "," + line.substr(first + 1, second - first - 1) + ",";
     const bool v2 = controllers == ",,";
     if (!v2 && controllers.find(",cpu,") == std::string::npos) continue;
-    // The group and those above it. In a container, /sys/fs/cgroup may begin
-    // at the container's group, which its path does not tell.
+    // Reads the group and its parents. In a container, /sys/fs/cgroup may start
+    // at the container's group, but the path does not show this.
     for (std::string path = line.substr(second + 1);;) {
       if (path == "/") path.clear();
       if (v2) {

@@ -29,24 +29,24 @@ Finding JudgeSharedMemory(const collective::Topology& topology, bool wanted,
   Finding finding = {.seen = "",
                      .ranks = RanksUpTo(static_cast<size_t>(topology.size))};
   if (LargestHost(topology) == 1) {
-    finding.seen = "one rank on each host: none to share memory with";
+    finding.seen = "each host has one rank: no memory is shared";
   } else if (shared.ok()) {
     finding.seen = "ranks of a host can share memory";
     if (!wanted) {
       finding.verdict = Verdict::kNote;
       absl::StrAppend(&finding.seen,
-                      ", but HVDLITE_SHARED_MEMORY has MPI "
-                      "reduce everything");
+                      ", but HVDLITE_SHARED_MEMORY turns this off: MPI "
+                      "reduces everything");
       finding.remedy = "unset HVDLITE_SHARED_MEMORY";
     }
   } else {
     finding.verdict = Verdict::kWarning;
     finding.seen = absl::StrCat(
-        "ranks of a host cannot share memory, so that MPI reduces everything: ",
+        "ranks of a host cannot share memory, so MPI reduces everything: ",
         shared.message());
     finding.remedy =
-        "start all ranks of a host as one user, in one container and user "
-        "namespace; for Apptainer see docs/clusters.md";
+        "start all ranks of a host as the same user, in the same container and "
+        "user namespace; for Apptainer see docs/clusters.md";
   }
   return finding;
 }
@@ -59,12 +59,13 @@ absl::StatusOr<Findings> RunSharedMemory(Session& session) {
       host.push_back(rank);
     }
   }
-  // A page: how much there is to share is told when it is wanted.
+  // One page is enough for this test. hvdlite itself reports it if there is too
+  // little shared memory.
   const absl::Status shared =
       collective::NodeMemory::Create(session.communicator, host, 1).status();
   if (!shared.ok() && !absl::IsUnavailable(shared)) return shared;
   if (topology.rank != 0) return Findings();
-  // A bad configuration is the finding of another check.
+  // The check variables reports a bad configuration.
   const bool wanted =
       LoadConfig(session.environment).value_or(Config()).shared_memory;
   return Findings{JudgeSharedMemory(topology, wanted, shared)};

@@ -32,7 +32,7 @@ constexpr double kGoodShare = 0.9;  // of the CPU's time
 constexpr double kBadShare = 0.75;
 constexpr double kGoodSpeed = 0.85;  // of the median
 
-// Computes on `cpu` for 100 ms. False where the kernel does not let it.
+// Computes on `cpu` for 100 ms. Returns false if the kernel does not allow it.
 bool Probe(const support::SystemFiles& files, int cpu, CpuFacts& facts) {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -74,28 +74,31 @@ Finding SharedCpu(const CpuFacts& cpu, double share) {
   Finding finding = {
       .verdict = share < kBadShare ? Verdict::kProblem : Verdict::kWarning,
       .seen = absl::StrFormat("CPU %d of %s: a thread that computed all the "
-                              "time got %.0f %% of it",
+                              "time got %.0f %% of the CPU",
                               cpu.cpu, cpu.host, 100 * share),
       .ranks = {cpu.rank}};
   const double lost = cpu.wall_seconds - cpu.cpu_seconds;
   if (cpu.steal_seconds > 0.5 * lost) {
     absl::StrAppend(&finding.seen, "; the hypervisor took the rest");
-    finding.remedy = "ask for CPUs that are not shared, or leave the host out";
+    finding.remedy =
+        "request CPUs that are not shared, or remove the host from the host "
+        "list";
   } else if (!cpu.competitor.empty()) {
-    absl::StrAppend(&finding.seen, "; ", cpu.competitor, " ran there, too");
+    absl::StrAppend(&finding.seen, "; ", cpu.competitor, " also ran there");
     const size_t pid = cpu.competitor.rfind("(pid ");
     finding.remedy = absl::StrCat(
-        "see what it is: ps -fp ",
+        "look at this process: ps -fp ",
         cpu.competitor.substr(pid + 5, cpu.competitor.size() - pid - 6),
         "; end it, or keep ranks off CPU ", cpu.cpu,
         " (hvdliterun, mpirun "
         "--cpu-set)");
   } else {
-    absl::StrAppend(&finding.seen,
-                    "; no process that is seen from here ran there as long: "
-                    "short ones, or another container's");
+    absl::StrAppend(
+        &finding.seen,
+        "; no visible process ran there as long: short processes or "
+        "another container used it");
     finding.remedy = absl::StrCat(
-        "see on the host who runs there: ps -eLo "
+        "look at the processes on this CPU, outside containers: ps -eLo "
         "psr,pcpu,pid,comm --sort=-pcpu | awk '$1==",
         cpu.cpu, "' | head");
   }
@@ -106,7 +109,7 @@ Finding SharedCpu(const CpuFacts& cpu, double share) {
 
 std::string CompetitorOn(int cpu, const support::ProcessTimes& before,
                          const support::ProcessTimes& after, int own) {
-  int64_t most[2] = {0, 0};  // ran last on `cpu`; may have had threads there
+  int64_t most[2] = {0, 0};  // last ran on `cpu`; may have had threads there
   std::string name[2];
   const auto self = after.find(own);
   for (const auto& [id, now] : after) {
@@ -127,7 +130,7 @@ std::string CompetitorOn(int cpu, const support::ProcessTimes& before,
 std::vector<int> CpusToProbe(
     int rank, absl::Span<const std::string> host_of_rank,
     const std::vector<std::vector<int>>& cpus_of_rank) {
-  // Each CPU goes to the rank of the host with the fewest so far.
+  // Each CPU is assigned to the rank of the host that has the fewest so far.
   std::map<int, std::vector<int>> taken;
   std::map<int, std::vector<int>> users;
   for (size_t other = 0; other < host_of_rank.size(); ++other) {
@@ -147,8 +150,10 @@ std::vector<int> CpusToProbe(
 
 std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
   if (cpus.empty()) {
-    return {{.verdict = Verdict::kNote,
-             .seen = "the kernel lets no thread be bound to a CPU"}};
+    return {
+        {.verdict = Verdict::kNote,
+         .seen =
+             "the kernel does not let hvdlite_doctor bind a thread to a CPU"}};
   }
   std::vector<double> speeds;
   std::set<std::string> hosts;
@@ -168,12 +173,12 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
       findings.push_back(
           {.verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
-               "CPU %d of %s computes at %.3g GFLOP/s, the median of all CPUs "
+               "CPU %d of %s computes at %.3g GFLOP/s; the median of all CPUs "
                "is %.3g",
                cpu.cpu, cpu.host, cpu.gflops, median),
-           .remedy = "is it hot, or is the other thread of its core busy? grep "
-                     "MHz /proc/cpuinfo; dmesg | grep -i thrott; else leave "
-                     "the host out",
+           .remedy = "check whether the CPU is hot (grep MHz /proc/cpuinfo; "
+                     "dmesg | grep -i thrott) or the other thread of its core "
+                     "is busy; otherwise remove the host from the host list",
            .ranks = {cpu.rank}});
     } else {
       ++good;
@@ -183,8 +188,8 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
   if (good > 0) {
     findings.push_back(
         {.seen = absl::StrFormat(
-             "%d of %d CPUs on %d %s are free and alike: multiply-adds at "
-             "%.3g GFLOP/s",
+             "%d of %d CPUs on %d %s are free and equally fast: multiply-adds "
+             "at %.3g GFLOP/s",
              good, cpus.size(), hosts.size(),
              hosts.size() == 1 ? "host" : "hosts", median),
          .ranks = {good_ranks.begin(), good_ranks.end()}});
@@ -205,7 +210,7 @@ std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
       const int64_t free = std::ssize(group.numbers) - shared;
       const int64_t threads = ThreadsOf(ranks, group.ranks);
       const std::string spinning = SpinningOf(ranks, group.ranks);
-      const bool wait =  // for threads of their own rank
+      const bool wait =  // threads wait for others of their rank
           std::any_of(group.ranks.begin(), group.ranks.end(),
                       [&](int rank) { return ranks[rank].threads > 1; });
       if (shared == 0 || threads <= free || !wait) continue;
@@ -213,9 +218,8 @@ std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
       findings.push_back(
           {.verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
-               "%d OpenMP threads on %s, where %d of %d CPUs %s free beside "
-               "other "
-               "load: the others wait for the slowest thread, and spin %s",
+               "%d OpenMP threads on %s, but only %d of %d CPUs %s free of "
+               "other load: threads wait for the slowest one and spin %s",
                threads, host, free, group.numbers.size(),
                free == 1 ? "is" : "are",
                spinning.empty() ? "for up to 3 ms each time"
@@ -239,7 +243,8 @@ absl::StatusOr<Findings> RunSlowCore(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<std::vector<int>> cpus_of_rank,
       GatherFacts<std::vector<int>>(session, session.allowed_cpus));
-  // Sleeps, so that ranks that look at no CPU take none.
+  // Ranks sleep in this barrier, so that those without a CPU to measure use
+  // none.
   HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
   std::vector<CpuFacts> mine =
       ProbeAll(session.files,

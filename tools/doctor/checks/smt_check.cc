@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kBind[] = "OMP_PLACES=cores OMP_PROC_BIND=close";
 
-// OMP_PLACES and OMP_PROC_BIND give each thread a core of its own.
+// Whether OMP_PLACES and OMP_PROC_BIND give each thread its own core.
 bool HaveCoresOfTheirOwn(const std::vector<ThreadFacts>& facts,
                          const std::vector<int>& ranks) {
   std::set<int> taken;
@@ -28,7 +28,7 @@ bool HaveCoresOfTheirOwn(const std::vector<ThreadFacts>& facts,
   return true;
 }
 
-// What gives each rank's threads cores of their own.
+// The setting that gives each rank's threads their own cores.
 std::string Remedy(int64_t ranks, int64_t threads, int64_t cores) {
   const bool too_many = threads > cores;
   const int64_t fitting =
@@ -39,14 +39,14 @@ std::string Remedy(int64_t ranks, int64_t threads, int64_t cores) {
     return absl::StrCat("start ", support::Counted(cores, "rank"),
                         " here with OMP_NUM_THREADS=1");
   }
-  // Each rank for itself would begin at the first core.
+  // Without cores of its own, each rank would bind from the first core on.
   return ranks == 1
              ? absl::StrCat("export ", fewer, kBind)
              : absl::StrCat(CoresOfTheirOwn(fitting), "; then export ", fewer,
-                            kBind, ", which hvdliterun does itself");
+                            kBind, " (hvdliterun does this itself)");
 }
 
-// Of ranks that share CPUs; mostly one.
+// Judges ranks that share CPUs; usually the group has one rank.
 Finding JudgeSharers(const std::vector<ThreadFacts>& facts,
                      const Sharers& group) {
   const int64_t ranks = std::ssize(group.ranks);
@@ -68,13 +68,13 @@ Finding JudgeSharers(const std::vector<ThreadFacts>& facts,
   if (cpus == cores) {
     finding.seen += "no SMT";
   } else if (threads <= cores && HaveCoresOfTheirOwn(facts, group.ranks)) {
-    finding.seen += "OMP_PLACES gives each thread a core of its own";
+    finding.seen += "OMP_PLACES gives each thread its own core";
   } else {
     finding.verdict = threads <= cores ? Verdict::kNote : Verdict::kWarning;
     finding.seen += threads <= cores
-                        ? "threads may meet on a core"
-                        : "two threads of a core share its vector units, "
-                          "which one can fill";
+                        ? "two threads may run on the same core"
+                        : "two threads on a core share its vector units, "
+                          "and one thread alone can keep them busy";
     finding.remedy = Remedy(ranks, threads, cores);
   }
   return finding;
@@ -93,12 +93,13 @@ std::vector<Finding> JudgeSmt(const std::vector<ThreadFacts>& ranks) {
     if (ranks[rank].places_outside.empty()) continue;
     findings.push_back(
         {.verdict = Verdict::kWarning,
-         .seen = absl::StrCat("OMP_PLACES=", ranks[rank].places_outside,
-                              " names CPUs that this rank may not use (",
-                              support::FormatCpuList(ranks[rank].cpus),
-                              " it may): the OpenMP runtime ignores it"),
-         .remedy = "unset OMP_PLACES, or export OMP_PLACES=cores: those that "
-                   "each rank may use",
+         .seen = absl::StrCat(
+             "OMP_PLACES=", ranks[rank].places_outside,
+             " names only CPUs that this rank may not use (it may use ",
+             support::FormatCpuList(ranks[rank].cpus),
+             "): the OpenMP runtime ignores it"),
+         .remedy = "unset OMP_PLACES, or export OMP_PLACES=cores (the cores "
+                   "that each rank may use)",
          .ranks = {static_cast<int>(rank)}});
   }
   return findings;

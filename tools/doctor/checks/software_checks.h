@@ -1,5 +1,5 @@
-// What the checks of libraries and variables see and judge: BLAS and its speed,
-// OpenMP, LibTorch, environment variables, malloc.
+// The checks of libraries and variables, with the facts that they judge: BLAS
+// and its speed, OpenMP, LibTorch, environment variables, malloc.
 #pragma once
 
 #include <cstdint>
@@ -16,89 +16,91 @@ namespace hvdlite::doctor {
 
 struct BlasSurroundings {
   std::set<std::string> cpu_flags;
-  std::string cpu_implementer = "";  // of Arm: "0x46" is Fujitsu
+  std::string cpu_implementer = "";  // on Arm: "0x46" is Fujitsu
   std::string library_path = "";     // LD_LIBRARY_PATH
   std::string asked_core = "";       // OPENBLAS_CORETYPE
-  // That a core multiplies and adds with its longest vectors; 0: not measured.
+  // Multiply-adds of a core per cycle with its longest vectors; 0: not
+  // measured.
   int64_t floats_per_cycle = 0;
-  bool openmp = true;        // an OpenMP runtime is there, too
-  std::string program = "";  // whose BLAS it is; empty: unknown
+  bool openmp = true;        // an OpenMP runtime is loaded, too
+  std::string program = "";  // that uses this BLAS; empty: unknown
 };
 
 Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);
 
-// Of this rank.
+// The finding about this rank's BLAS.
 Finding BlasFindingOf(const Session& session);
 
-// Of one rank: one thread, all ranks at once.
+// The speed of one rank, with one thread, while all ranks compute.
 struct BlasSpeed {
-  double gflops = 0;       // per second of CPU time; 0: there is no BLAS
+  double gflops = 0;       // per second of CPU time; 0: no BLAS
   double peak_gflops = 0;  // of its core; 0: unknown
   std::string core = "";   // "2.95 GHz, 16 floats (AVX3), 2 units"
-  // What JudgeBlas would mend, if that is a problem.
+  // The remedy of JudgeBlas(), if it finds a problem.
   std::string remedy = "";
 };
 
-// How fast matrix products are. By rank.
+// Judges the speed of matrix products. `of_rank` is by rank.
 std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank);
 
-// Each has threads and variables of its own.
+// An OpenMP runtime. Each has its own threads and variables.
 struct OpenMpRuntime {
   std::string
       family;  // "GNU", "LLVM" (Intel's is the same), "Fujitsu", "NVIDIA"
   std::string file;
 };
 
-// One entry per file, however many names it has.
+// One entry per file, even if the file has several names.
 std::vector<OpenMpRuntime> OpenMpRuntimesAmong(
     const std::vector<support::Library>& libraries);
 
-// `program` has them; empty: the doctor itself, which is worth a note only.
+// `libraries` are those of `program`. If it is empty, they are the doctor's own
+// and result only in a note.
 std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
                                  const std::string& program);
 
-// Whether `program` has libraries of several LibTorchs. Nothing without
-// LibTorch, and of the doctor itself (empty), which has none.
+// Finds a `program` that uses libraries of several LibTorchs. Returns nothing
+// if the program has no LibTorch or `program` is empty (the doctor itself).
 std::vector<Finding> JudgeLibTorch(
     const std::vector<support::Library>& libraries, const std::string& program);
 
-// What would read variables.
+// The libraries that read environment variables.
 struct Readers {
-  // Families of OpenMP runtimes (OpenMpRuntime); empty: none is known, and
-  // their variables are not judged.
+  // Families of OpenMP runtimes (OpenMpRuntime). If empty, the variables of
+  // OpenMP runtimes are not judged.
   std::set<std::string> openmp = {};
   bool mkl = false;
   bool openblas = false;
   std::string allocator = "glibc";  // "jemalloc", "tcmalloc"
   bool large_pages = false;         // Fujitsu's libmpg
-  // Whose libraries these are; empty: the doctor's own, which say little of
-  // those of other programs.
+  // The program with these libraries. Empty: the doctor itself; other programs
+  // may have other libraries.
   std::string program = "";
 };
 
-// Variables that do nothing.
+// Finds variables that do nothing.
 std::vector<Finding> JudgeVariables(const base::Environment& environment,
                                     const Readers& readers);
 
-// What libgomp takes instead of a KMP_ variable with this value; empty: there
-// is nothing like it.
+// The setting of libgomp that replaces a KMP_ variable with this value; empty:
+// there is none.
 std::string GnuInsteadOfKmp(const std::string& name, const std::string& value);
 
 // "jemalloc", "tcmalloc", "mimalloc", "Fujitsu's libmpg", or "glibc".
 std::string AllocatorOf(const std::vector<support::Library>& libraries);
 
-// What became of an entry of LD_PRELOAD.
+// An entry of LD_PRELOAD.
 struct Preload {
   std::string entry;  // as written there
   bool loaded = false;
 };
 
-// Which malloc is in use, and what LD_PRELOAD asked for.
+// Reports the malloc in use and missing libraries of LD_PRELOAD.
 std::vector<Finding> JudgeAllocator(
     const std::vector<support::Library>& libraries,
     const std::vector<Preload>& preloads);
 
-// The entries of `ld_preload`, and whether this process has them.
+// The entries of `ld_preload`, and whether this process loaded them.
 std::vector<Preload> PreloadsOf(const std::string& ld_preload);
 
 }  // namespace hvdlite::doctor

@@ -30,13 +30,13 @@ TransportFacts TransportsIn(absl::Span<const support::Library> loaded) {
 
 Finding JudgeTransports(const TransportFacts& facts) {
   if (facts.pml.empty()) {
-    return {
-        .verdict = Verdict::kNote,
-        .seen = absl::StrCat(facts.mpi_library, " does not tell what it uses")};
+    return {.verdict = Verdict::kNote,
+            .seen = absl::StrCat(facts.mpi_library,
+                                 " does not report its transports")};
   }
   Finding finding = {
       .seen = absl::StrCat(
-          "Open MPI sends messages by ", OneOf(facts.pml), " (pml), over ",
+          "Open MPI sends messages with ", OneOf(facts.pml), " (pml), over ",
           absl::c_linear_search(facts.pml, "ucx")
               ? "the devices that UCX chooses"
           : facts.mtl.empty() ? absl::StrCat(OneOf(facts.btl), " (btl)")
@@ -46,7 +46,7 @@ Finding JudgeTransports(const TransportFacts& facts) {
                         !absl::c_linear_search(facts.btl, "ofi");
   if (facts.hosts > 1 && over_tcp && !facts.fast_devices.empty()) {
     finding.verdict = Verdict::kProblem;
-    absl::StrAppend(&finding.seen, ", though there is ",
+    absl::StrAppend(&finding.seen, ", although it could use ",
                     absl::StrJoin(facts.fast_devices, ", "));
     finding.remedy = "mpirun --mca pml ucx ... (or export OMPI_MCA_pml=ucx)";
   }
@@ -55,7 +55,7 @@ Finding JudgeTransports(const TransportFacts& facts) {
 
 absl::StatusOr<Findings> RunTransports(Session& session) {
   if (!session.mpi.has_value()) {
-    return Findings{{.seen = "MPI is left out"}};
+    return Findings{{.seen = "MPI is not used"}};
   }
   TransportFacts facts = TransportsIn(support::LoadedLibraries());
   facts.mpi_library = session.mpi->library;

@@ -12,8 +12,8 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
     return {.verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
             .seen =
                 "hvdlite was built without UCX: control messages between "
-                "hosts go over MPI, which has to be polled",
-            .remedy = "apt-get install libucx-dev, and configure again"};
+                "hosts use MPI, which must be polled",
+            .remedy = "apt-get install libucx-dev, then build hvdlite again"};
   }
   std::map<std::string, std::vector<std::string>> transports;
   bool fast = false;
@@ -24,8 +24,8 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
   if (transports.empty()) {
     return {.verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
             .seen = "UCX finds no network device",
-            .remedy = hosts > 1 ? "see ucx_info -d; is UCX_NET_DEVICES or "
-                                  "UCX_TLS set?"
+            .remedy = hosts > 1 ? "run ucx_info -d, and check whether "
+                                  "UCX_NET_DEVICES or UCX_TLS is set"
                                 : ""};
   }
   return {.seen = absl::StrCat(

@@ -21,7 +21,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-// Why nothing reads a variable, and what does its work here; may be empty.
+// Why no library reads a variable, and what to set instead (may be empty).
 struct Unread {
   std::string why;
   std::string instead = "";
@@ -37,7 +37,7 @@ Finding DoesNothing(const std::string& name, const std::string& value,
           unread.instead.empty() ? "" : absl::StrCat("; ", unread.instead))};
 }
 
-// Where only the doctor's own libraries are known.
+// The finding if only the doctor's own libraries are known.
 Finding DoesNothingInTheDoctor(const std::string& name,
                                const std::string& value, const Unread& unread) {
   Finding finding = DoesNothing(name, value, unread);
@@ -46,8 +46,7 @@ Finding DoesNothingInTheDoctor(const std::string& name,
       name, "=", value, " does nothing in hvdlite_doctor itself: ", unread.why,
       "; your program may have other libraries");
   finding.remedy = absl::StrCat(
-      "find out: hvdlite_doctor --program YOUR_PROGRAM; if it is the same "
-      "there: ",
+      "run hvdlite_doctor --program YOUR_PROGRAM; if it reports the same: ",
       finding.remedy);
   return finding;
 }
@@ -75,13 +74,13 @@ std::optional<Unread> UnreadKmp(const std::string& name,
                                 const std::set<std::string>& openmp) {
   if (openmp.contains("LLVM")) return std::nullopt;
   return Unread{
-      .why = absl::StrCat("the OpenMP runtime is that of ", *openmp.begin(),
-                          "; KMP_ variables are for Intel's and LLVM's"),
+      .why = absl::StrCat("the OpenMP runtime is from ", *openmp.begin(),
+                          ", but KMP_ variables are for Intel's and LLVM's"),
       .instead = GnuInsteadOfKmp(name, value)};
 }
 
-// OMP_PLACES with one place per CPU, for a GOMP_CPU_AFFINITY like "0 3 4-10:2";
-// empty if it is none.
+// OMP_PLACES with one place per CPU, for a GOMP_CPU_AFFINITY like "0 3 4-10:2".
+// Empty if `list` is invalid.
 std::string PlacesOfCpus(const std::string& list) {
   std::vector<std::string> places;
   for (const absl::string_view word :
@@ -115,7 +114,7 @@ std::optional<Unread> UnreadGomp(const std::string& name,
                                  const std::string& value,
                                  const std::set<std::string>& openmp) {
   if (openmp.contains("GNU")) return std::nullopt;
-  // LLVM's reads these two.
+  // LLVM's runtime reads these two.
   if (openmp.contains("LLVM") &&
       (name == "GOMP_CPU_AFFINITY" || name == "GOMP_STACKSIZE")) {
     return std::nullopt;
@@ -133,13 +132,13 @@ std::optional<Unread> UnreadGomp(const std::string& name,
   } else if (name == "GOMP_STACKSIZE") {
     instead = absl::StrCat("export OMP_STACKSIZE=", value);
   }
-  return Unread{.why = absl::StrCat("the OpenMP runtime is that of ",
-                                    *openmp.begin(), ", not GNU's"),
+  return Unread{.why = absl::StrCat("the OpenMP runtime is from ",
+                                    *openmp.begin(), ", not from GNU"),
                 .instead = instead};
 }
 
-// Whether runtimes of these families (OpenMpRuntime) leave a KMP_ or GOMP_
-// variable unread; nullopt: one reads it, or no family is known.
+// Whether no runtime of these families (OpenMpRuntime) reads a KMP_ or GOMP_
+// variable. nullopt: one reads it, or no family is known.
 std::optional<Unread> UnreadByOpenMp(const std::string& name,
                                      const std::string& value,
                                      const std::set<std::string>& families) {
@@ -164,7 +163,7 @@ std::optional<Unread> UnreadByAllocator(const std::string& name,
   }
   if (reader.empty() || reader == allocator) return std::nullopt;
   return Unread{.why = absl::StrCat("it is for ", reader,
-                                    ", but malloc is that of ", allocator),
+                                    ", but malloc comes from ", allocator),
                 .instead = absl::StrCat("or, to use ", reader, ": ", preload)};
 }
 
@@ -183,7 +182,7 @@ std::optional<Unread> UnreadByLibraries(const std::string& name,
     return UnreadByOpenMp(name, value, readers.openmp);
   }
   if (absl::StartsWith(name, "MKL_") && !readers.mkl) {
-    return UnreadByBlas(name, value, "MKL is not there");
+    return UnreadByBlas(name, value, "MKL was not found");
   }
   if (absl::StartsWith(name, "OPENBLAS_") && !readers.openblas) {
     return UnreadByBlas(name, value, "the BLAS is not OpenBLAS");
@@ -214,13 +213,13 @@ std::optional<Finding> JudgeVariable(const std::string& name,
                                  : DoesNothing(name, value, *unread);
 }
 
-// HVDLITE_* that are misspelt, or whose value is no good.
+// Finds misspelt HVDLITE_* variables and those with invalid values.
 std::vector<Finding> JudgeOwn(const base::Environment& environment) {
   const absl::StatusOr<Config> config = LoadConfig(environment);
   if (!config.ok()) {
     return {{.verdict = Verdict::kProblem,
              .seen = std::string(config.status().message()),
-             .remedy = "correct or unset it: init() fails"}};
+             .remedy = "correct or unset it; otherwise init() fails"}};
   }
   std::vector<Finding> findings;
   for (const std::string& warning : config->warnings) {
@@ -260,7 +259,7 @@ std::vector<Finding> JudgeVariables(const base::Environment& environment,
     if (finding.has_value()) findings.push_back(*std::move(finding));
   }
   if (findings.empty()) {
-    findings.push_back({.seen = "none is set that is known to do nothing"});
+    findings.push_back({.seen = "no variable that does nothing was found"});
   }
   return findings;
 }
@@ -271,7 +270,7 @@ absl::StatusOr<Findings> RunVariables(Session& session) {
     readers.openmp.insert(runtime.family);
   }
   for (const support::Library& library : session.libraries) {
-    // LibTorch's own releases carry MKL inside.
+    // LibTorch's own releases contain MKL.
     readers.mkl |= absl::StartsWith(library.name, "libmkl_") ||
                    (session.blas.facts.file.empty() &&
                     absl::StartsWith(library.name, "libtorch"));

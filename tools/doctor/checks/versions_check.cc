@@ -31,8 +31,8 @@ Versions VersionsHere(Session& session) {
       {"BLAS",
        absl::StrCat(session.blas.facts.kind, " ", session.blas.facts.version,
                     " ", session.blas.facts.core)},
-      // The file, because hosts may have copies of their own.
-      {"hvdlite", absl::StrCat(HVDLITE_VERSION, " (this program's bytes: ",
+      // The hash of the file is added because hosts may have different copies.
+      {"hvdlite", absl::StrCat(HVDLITE_VERSION, " (hash of hvdlite_doctor: ",
                                Fingerprint("/proc/self/exe"), ")")},
   };
   for (const support::Library& library : session.libraries) {
@@ -42,7 +42,7 @@ Versions VersionsHere(Session& session) {
   return versions;
 }
 
-// Results or the world's start depend on these.
+// Results or the start of the world depend on these.
 bool MustAgree(const std::string& what) {
   return what == "MPI" || what == "hvdlite" || what == "libhvdlite" ||
          what == "BLAS";
@@ -82,10 +82,10 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
            .seen = absl::StrCat(
                name, " is ", version.empty() ? "none" : version, " on ",
                absl::StrJoin(hosts, ", "), ", but ",
-               most->first.empty() ? "none" : most->first, " on most"),
-           .remedy =
-               absl::StrCat("install the same on ", absl::StrJoin(hosts, ", "),
-                            ", or leave it out of the host list"),
+               most->first.empty() ? "none" : most->first, " on most ranks"),
+           .remedy = absl::StrCat("install the same version on ",
+                                  absl::StrJoin(hosts, ", "),
+                                  ", or remove it from the host list"),
            .ranks = ranks});
     }
   }

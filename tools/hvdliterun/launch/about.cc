@@ -11,7 +11,7 @@ namespace hvdlite::launch {
 namespace {
 
 #ifdef __clang__
-constexpr char kCompiler[] = __VERSION__;  // with its name
+constexpr char kCompiler[] = __VERSION__;  // contains the name "Clang"
 #else
 constexpr char kCompiler[] = "GCC " __VERSION__;
 #endif
@@ -36,7 +36,7 @@ std::string DescribeInPlace(const absl::StatusOr<LauncherProgram>& launcher) {
   if (!launcher.ok()) return "no: there is no launcher";
   return launcher->launcher == Launcher::kOpenMpi &&
                  MajorVersion(*launcher).value_or(0) >= 5
-             ? "yes, if that Open MPI was built with ULFM, as it is by default"
+             ? "yes, if Open MPI was built with ULFM (the default)"
              : "no: it needs Open MPI 5 or later";
 }
 

@@ -42,7 +42,7 @@ Json ToJson(const std::vector<Variable>& variables) {
   return list;
 }
 
-// A rank of a host, as its node will plan it.
+// The plan of one rank of a host, as its node will make it.
 Json ToJson(const Job& job, size_t local_rank, const RankPlan& plan,
             std::vector<std::string>& notes) {
   Variables variables = job.variables;
@@ -67,7 +67,7 @@ Json ToJson(const Job& job, size_t local_rank, const RankPlan& plan,
       {"environment", ToJson(own)}};
 }
 
-// Hosts with equally many ranks, which are planned alike, in one.
+// Groups hosts with the same number of ranks, because they have the same plan.
 Json GroupsOf(const Job& job, std::vector<std::string>& notes) {
   Json hosts = Json::array();
   for (const Host& host : job.hosts) {
@@ -82,7 +82,7 @@ Json GroupsOf(const Job& job, std::vector<std::string>& notes) {
     Json group = {{"names", Json::array({host.name})},
                   {"ranks_each", host.slots},
                   {"planned", plans.ok()}};
-    // Else the nodes plan for themselves; MakeJob has noted why.
+    // If there is no plan, each node makes its own; MakeJob has noted why.
     for (size_t rank = 0; plans.ok() && rank < plans->size(); ++rank) {
       group["ranks"].push_back(ToJson(job, rank, (*plans)[rank], notes));
     }
@@ -91,14 +91,14 @@ Json GroupsOf(const Job& job, std::vector<std::string>& notes) {
   return hosts;
 }
 
-// All that both texts tell.
+// The content of both formats.
 Json PlanOf(const Job& job) {
   std::vector<std::string> notes = job.notes;
   Json hosts = GroupsOf(job, notes);
   if (job.exec.bound_by_launcher) {
     notes.push_back(
         "Fujitsu's mpiexec binds ranks by the job's --mpi options; each rank "
-        "takes the CPUs that it gets");
+        "uses the CPUs that it gets");
   }
   Json json = {
       {"format", 1},
@@ -135,7 +135,7 @@ void AppendVariables(const Json& variables, std::string& text) {
   }
 }
 
-// Which local ranks compute on a core ("0", "0+1"); "0c" for a coordinator's,
+// The local ranks that compute on a core ("0", "0+1"); "0c" for a coordinator;
 // "." for none.
 std::string MarkOf(const MachineCore& core, const Json& ranks) {
   const int cpu = core.cpus.front();
@@ -180,7 +180,7 @@ void AppendHosts(const Machine& machine, const Json& hosts, std::string& text) {
                   ranks_each == 1 ? " rank" : " ranks",
                   hosts["names"].size() > 1 ? " each" : "", "\n");
   if (hosts["planned"] == false) {
-    absl::StrAppend(&text, "  planned by the nodes themselves\n");
+    absl::StrAppend(&text, "  each node makes its own plan\n");
     return;
   }
   for (const Json& rank : hosts["ranks"]) AppendRank(rank, text);
@@ -206,7 +206,7 @@ std::string RenderDryRun(const Job& job) {
   std::string text =
       absl::StrCat("ranks: ", job.ranks, " on ", job.hosts.size(),
                    job.hosts.size() == 1 ? " host (" : " hosts (",
-                   job.allocation, ")\n", "every host is taken to be like ",
+                   job.allocation, ")\n", "every host is assumed to be like ",
                    job.machine_from, ": ", job.machine.Describe(),
                    "\nOpenMP: ", TextOf(plan["openmp"]), "\n\ncommand:\n  ");
   for (const auto& [name, value] : job.launcher_environment) {
@@ -224,7 +224,7 @@ std::string RenderDryRun(const Job& job) {
 }
 
 std::string DryRunJson(const Job& job) {
-  // Names and values need not be valid text.
+  // Names and values may be invalid UTF-8.
   return PlanOf(job).dump(-1, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }

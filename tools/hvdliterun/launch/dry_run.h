@@ -1,4 +1,4 @@
-// What --dry-run prints, for people and for programs.
+// The output of --dry-run, for users and for programs.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace hvdlite::launch {
 
-// One line that a shell reads as these words.
+// One line that a shell reads as these arguments.
 std::string ShellCommand(const std::vector<std::string>& words);
 
 // Command, environment with sources, a core map for each kind of host (hosts
-// with equally many ranks have the same), and notes.
+// with the same number of ranks have the same map), and notes.
 std::string RenderDryRun(const Job& job);
 
 // The same as a JSON object on one line, which docs/launching.md describes.

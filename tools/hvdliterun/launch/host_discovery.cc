@@ -24,7 +24,7 @@ bool IsReadable(int descriptor, absl::Duration wait) {
   return poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(wait))) > 0;
 }
 
-// What is there now; false at the end of the stream.
+// Reads what is available now. Returns false at the end of the stream.
 bool ReadSome(int descriptor, std::string& text) {
   while (IsReadable(descriptor, absl::ZeroDuration())) {
     char buffer[4096];
@@ -48,9 +48,9 @@ absl::StatusOr<std::vector<Host>> HostDiscovery::Ask() {
     }
   }
   if (!has_answered_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--host-discovery ", program_, ": ", last_problem_,
-        "; it is a program that prints lines such as 'n01 slots=4'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--host-discovery ", program_, ": ", last_problem_,
+                     "; the program must print lines such as 'n01 slots=4'"));
   }
   return hosts_;
 }
@@ -74,7 +74,7 @@ void HostDiscovery::Begin(absl::Time now) {
   text_.clear();
   errors_.clear();
   try {
-    // By a shell, so that the program may have arguments.
+    // A shell runs it, so that the program may have arguments.
     asked_ = std::make_unique<support::ChildProcess>(
         "/bin/sh", std::vector<std::string>{"sh", "-c", program_},
         base::EnvironmentEntries(base::ProcessEnvironment()));
@@ -90,7 +90,7 @@ void HostDiscovery::Take() {
   std::string problem(status.message());
   if (!status.ok() && has_answered_ && problem != last_problem_) {
     OwnLog().Warning(absl::StrCat("--host-discovery ", program_, ": ", problem,
-                                  "; its last answer stays"));
+                                  "; using its last answer"));
   }
   last_problem_ = std::move(problem);
 }
@@ -98,10 +98,10 @@ void HostDiscovery::Take() {
 absl::Status HostDiscovery::Read(const std::string& text, int exit_code) {
   if (exit_code != 0) {
     return absl::UnavailableError(absl::StrCat(
-        "ended with exit code ", exit_code,
+        "it ended with exit code ", exit_code,
         errors_.empty() ? "" : absl::StrCat(": ", errors_.substr(0, 200))));
   }
-  absl::StatusOr<Allocation> answer = AllocationOfHostfile(text, "its answer");
+  absl::StatusOr<Allocation> answer = AllocationOfHostfile(text, "its output");
   if (!answer.ok()) return answer.status();
   hosts_ = std::move(answer->hosts);
   has_answered_ = true;

@@ -1,5 +1,5 @@
-// HostDiscovery: a user's program that says which hosts can be had, asked again
-// and again while a job runs.
+// HostDiscovery: runs a user's program that prints the available hosts. It runs
+// repeatedly during a job.
 #pragma once
 
 #include <memory>
@@ -17,30 +17,31 @@ namespace hvdlite::launch {
 
 class HostDiscovery {
  public:
-  // `program` prints lines as a host file has them.
+  // `program` prints lines in the format of a host file.
   explicit HostDiscovery(std::string program) : program_(std::move(program)) {}
 
-  // Asks, and waits for the answer, half a minute at most. If it fails, the
-  // last answer stays, with a warning on standard error. Errors: there is no
-  // answer at all.
+  // Runs the program and waits for its answer, at most half a minute. If it
+  // fails, the last answer stays valid and a warning is logged. Error: there
+  // has been no answer yet.
   absl::StatusOr<std::vector<Host>> Ask();
 
-  // Does not wait: what is known now, while it is asked every five seconds.
+  // Does not wait: returns the last known hosts. The program runs every five
+  // seconds.
   const std::vector<Host>& Poll(absl::Time now);
 
  private:
   void Begin(absl::Time now);
-  // The answer of `asked_`, which has ended.
+  // Takes the answer of `asked_`, which has ended.
   void Take();
   absl::Status Read(const std::string& text, int exit_code);
 
   const std::string program_;
   std::vector<Host> hosts_;
   bool has_answered_ = false;
-  std::string last_problem_;  // that was warned of
+  std::string last_problem_;  // the last logged problem
   std::unique_ptr<support::ChildProcess> asked_;
-  std::string text_;    // of `asked_`, so far
-  std::string errors_;  // likewise
+  std::string text_;    // output of `asked_` so far
+  std::string errors_;  // errors of `asked_` so far
   absl::Time asked_at_ = absl::InfinitePast();
 };
 

@@ -20,16 +20,17 @@
 namespace hvdlite::launch {
 namespace {
 
-// OMP_NUM_THREADS of --set or of the environment; of a list for nested regions,
-// the first.
+// OMP_NUM_THREADS of --set or of the environment. Of a list for nested regions
+// it is the first number.
 absl::StatusOr<std::optional<int>> OwnThreads(const Variables& variables) {
   const std::optional<std::string> text = variables.Get("OMP_NUM_THREADS");
   if (!text.has_value() || text->empty()) return std::nullopt;
   int threads = 0;
   if (!absl::SimpleAtoi(text->substr(0, text->find(',')), &threads) ||
       threads < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "OMP_NUM_THREADS=", *text, " is no number of threads: unset it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("OMP_NUM_THREADS=", *text,
+                     " is not a number of threads: correct or unset it"));
   }
   return threads;
 }
@@ -51,12 +52,12 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
     plan.comm_core.kind = CommCore::Kind::kNone;
     variables.Note(absl::StrCat(
         "HVDLITE_COORDINATOR_CORE=", *variables.Get("HVDLITE_COORDINATOR_CORE"),
-        " is kept; no core is set aside for the coordinator"));
+        " is kept; no core is reserved for the coordinator"));
   } else if (preset != nullptr && preset->comm_core.has_value()) {
     plan.comm_core = *preset->comm_core;
   }
-  // Alone in its world, a rank has nothing to communicate; with a core less it
-  // would flatter every speed-up.
+  // A single rank has nothing to communicate. With one core less it would make
+  // every speed-up look better than it is.
   if (ranks == 1 && plan.comm_core.kind == CommCore::Kind::kAuto) {
     plan.comm_core.kind = CommCore::Kind::kNone;
   }
@@ -65,19 +66,19 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
   } else if (!surroundings.memory_policy.empty()) {
     plan.memory.policy = MemoryPolicy::kInherit;
     variables.Note(absl::StrCat(
-        "the memory policy '", surroundings.memory_policy,
-        "', with which hvdliterun was started, is kept on this host; use --mem "
-        "to have one on all hosts"));
+        "hvdliterun was started with the memory policy '",
+        surroundings.memory_policy,
+        "', which is kept on this host; use --mem to set one on all hosts"));
   } else if (preset != nullptr) {
     plan.memory = preset->memory;
   }
   return plan;
 }
 
-// What hvdlite's own variables have to fit.
+// Facts that hvdlite's own variables must match.
 struct World {
   int ranks = 0;
-  bool begins_here = false;  // its rank 0 sees this host's files
+  bool begins_here = false;  // rank 0 sees this host's files
 };
 
 absl::Status CheckFit(const Config& config, const Surroundings& surroundings,
@@ -99,7 +100,7 @@ absl::Status CheckFit(const Config& config, const Surroundings& surroundings,
       absl::StrCat("HVDLITE_ALLREDUCE_TABLE=", path, ": ", table.message()));
 }
 
-// hvdlite's own variables, before a rank stumbles over them.
+// Checks hvdlite's own variables before ranks read them.
 absl::Status CheckKnobs(const Surroundings& surroundings, const World& world,
                         Variables& variables) {
   const absl::StatusOr<Config> config =
@@ -119,8 +120,8 @@ absl::Status CheckKnobs(const Surroundings& surroundings, const World& world,
   return absl::OkStatus();
 }
 
-// Plans for hosts like the machine. Where that is none of them, what does not
-// fit here may fit there.
+// Checks the plans for hosts like this machine. If this machine is not one of
+// them, a plan that does not fit here may fit there.
 absl::Status CheckPlans(const Machine& machine, const std::vector<Host>& hosts,
                         const PlanOptions& options, bool machine_is_theirs,
                         Variables& variables) {
@@ -133,13 +134,13 @@ absl::Status CheckPlans(const Machine& machine, const std::vector<Host>& hosts,
     variables.Note(
         absl::StrCat(status.message(),
                      " (checked on this host, which is not part of the job; "
-                     "each node plans for itself)"));
+                     "each node makes its own plan)"));
   }
   return absl::OkStatus();
 }
 
-// That the hosts have the ranks of --map-by, or fewer, if -np asks for fewer
-// and each of a host's domains has one at most.
+// Checks that each host gets the ranks of --map-by. Fewer ranks are allowed if
+// -np is given and each domain of a host has at most one rank.
 absl::Status CheckPlacement(const Flags& flags, const Machine& machine,
                             const std::vector<Host>& hosts,
                             bool machine_is_theirs) {
@@ -151,16 +152,17 @@ absl::Status CheckPlacement(const Flags& flags, const Machine& machine,
       flags.ranks.has_value() && flags.placement->ranks_per_domain == 1;
   for (const Host& host : hosts) {
     if (host.slots == ranks || (may_be_fewer && host.slots < ranks)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--map-by: on ", machine.Describe(), " that are ", ranks,
-        ranks == 1 ? " rank" : " ranks", ", but ", host.name, " gets ",
-        host.slots, "; say ", host.name, ":", ranks, " with -H, and -np"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--map-by means ", ranks, ranks == 1 ? " rank" : " ranks",
+                     " on a host with ", machine.Describe(), ", but ",
+                     host.name, " gets ", host.slots, "; use -H ", host.name,
+                     ":", ranks, " and the matching -np"));
   }
   return absl::OkStatus();
 }
 
-// Notes what cannot be told. An error if the program `must_be_here`, and is
-// not.
+// Finds the libraries of the program, and adds notes about what is not known.
+// Error: the program does not exist although it `must_be_here`.
 absl::StatusOr<Program> LookInto(const Flags& flags,
                                  const Surroundings& surroundings,
                                  bool must_be_here, Variables& variables) {
@@ -186,18 +188,18 @@ absl::StatusOr<Program> LookInto(const Flags& flags,
   } else {
     program.openmp = {support::OpenMpRuntime::kUnknown};
     variables.Note(absl::StrCat(
-        name,
-        " cannot be looked into (a script?): settings are made for any OpenMP "
-        "runtime; --openmp names one"));
+        "the libraries of ", name,
+        " are not known (is it a script?): settings are made for any OpenMP "
+        "runtime; name the runtime with --openmp"));
   }
   return program;
 }
 
 struct OpenBlas {
-  // That each node asks for its processor's kernels; empty if the user has
-  // chosen them.
+  // The library that each node queries for its processor's kernels; empty if
+  // the user has set them.
   std::string library;
-  std::string core_here;  // what this one would set, in a dry run
+  std::string core_here;  // what this host would set, in a dry run
 };
 
 OpenBlas OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
@@ -210,7 +212,7 @@ OpenBlas OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
       openblas.core_here = surroundings.better_openblas_core(openblas.library);
     }
     variables.Note(absl::StrCat(
-        "each node sets OPENBLAS_CORETYPE if OpenBLAS would take the kernels "
+        "each node sets OPENBLAS_CORETYPE if OpenBLAS would choose the kernels "
         "of an old processor",
         openblas.core_here.empty()
             ? ""
@@ -219,7 +221,7 @@ OpenBlas OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
   return openblas;
 }
 
-// Ranks of each host, if equally many.
+// The number of ranks of each host, if all have the same number.
 std::optional<int> LocalSizeOf(const std::vector<Host>& hosts) {
   const bool even = std::all_of(
       hosts.begin(), hosts.end(),
@@ -227,13 +229,13 @@ std::optional<int> LocalSizeOf(const std::vector<Host>& hosts) {
   return even ? std::optional(hosts.front().slots) : std::nullopt;
 }
 
-// Which hosts a job's ranks run on, and how many on each.
+// The hosts of a job's ranks, and the number of ranks on each.
 struct JobHosts {
   Allocation allocation;
   std::vector<Host> hosts;  // slots: the ranks of each
   int ranks = 0;
-  bool this_host = false;    // is one of them, as far as names tell
-  bool begins_here = false;  // likewise: with rank 0
+  bool this_host = false;    // this host is one of them, judged by names
+  bool begins_here = false;  // this host has rank 0, judged by names
 };
 
 absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
@@ -244,7 +246,7 @@ absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
   if (!text.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--hostfile: ", text.status().message(),
-                     "; it is a file with lines such as 'n01 slots=4'"));
+                     "; the file must have lines such as 'n01 slots=4'"));
   }
   return AllocationOfHostfile(*text, flags.hostfile);
 }
@@ -258,7 +260,8 @@ absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
   }
   HVDLITE_ASSIGN_OR_RETURN(Allocation allocation,
                            NamedHosts(flags, surroundings));
-  // Some of the job's hosts, as a rule: its launcher has to start there.
+  // The named hosts are usually a part of the batch job, so the batch system's
+  // launcher must start the ranks.
   allocation.system = DetectBatchSystem(surroundings.environment);
   return allocation;
 }
@@ -272,30 +275,31 @@ absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
   if (allocation.slots_are_likely && !allocation.hosts.empty()) {
     variables.Note(absl::StrCat(
         allocation.source,
-        " has one line for each host: one rank each; for more use -np N, or "
-        "mpiprocs in the job's select"));
+        " has one line for each host: each host gets one rank; for more use "
+        "-np N, or mpiprocs in the job's select"));
     return allocation.slots();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "how many ranks? ", allocation.source, " does not say: use -np N"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the number of ranks is missing: ", allocation.source,
+                   " does not give it; use -np N"));
 }
 
-// Whether ranks run on this host, and its first ones, as far as names tell.
+// Finds out whether ranks, and rank 0, run on this host, judged by names.
 void FindThisHost(const Surroundings& surroundings, JobHosts& job) {
   const auto is_this = [&](const Host& host) {
     return IsThisHost(host.name, surroundings);
   };
   const std::vector<Host>& hosts = job.allocation.hosts;
-  // Fujitsu's mpiexec has no names of hosts.
+  // Fujitsu's mpiexec uses no host names.
   const bool nameless =
       hosts.empty() || job.allocation.system == BatchSystem::kPjm;
   job.this_host = nameless || std::any_of(hosts.begin(), hosts.end(), is_this);
   job.begins_here = nameless || is_this(hosts.front());
 }
 
-// Those of -H or --hostfile, else of the batch system's job, else this one; the
-// ranks of -np, else all slots. Notes a number of ranks that is only likely.
-// Errors: nobody says how many ranks, or they do not fit.
+// The hosts of -H or --hostfile, else of the batch system's job, else this one;
+// with the ranks of -np, else of all slots. Adds a note if the number of ranks
+// is only likely. Errors: the number of ranks is not given, or they do not fit.
 absl::StatusOr<JobHosts> HostsOf(const Flags& flags,
                                  const Surroundings& surroundings,
                                  Variables& variables) {
@@ -314,7 +318,7 @@ absl::StatusOr<JobHosts> HostsOf(const Flags& flags,
 absl::StatusOr<Job> MakeJob(const Flags& flags,
                             const Surroundings& surroundings) {
   Variables variables(surroundings.environment);
-  const bool elsewhere = !flags.topology.empty();  // a dry run's other machine
+  const bool elsewhere = !flags.topology.empty();  // dry run, another machine
   absl::StatusOr<Machine> machine =
       elsewhere ? MachineOf(flags.topology) : surroundings.machine();
   HVDLITE_RETURN_IF_ERROR(machine.status());

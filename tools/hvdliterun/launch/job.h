@@ -1,5 +1,5 @@
-// Job: everything that is decided before the launcher starts. Making one starts
-// no rank.
+// Job: all decisions that are made before the launcher starts. Creating a Job
+// starts no rank.
 #pragma once
 
 #include <string>
@@ -19,31 +19,31 @@ namespace hvdlite::launch {
 
 struct Job {
   int ranks = 0;
-  std::string allocation;    // where the hosts are from
+  std::string allocation;    // the origin of the hosts
   std::vector<Host> hosts;   // slots: the ranks of each
   std::string machine_from;  // "this machine", "--topology"
-  Machine machine;           // that all hosts are taken to be alike
-  Variables variables;       // of all ranks, before those of single ranks
+  Machine machine;           // all hosts are assumed to be like this one
+  Variables variables;       // of all ranks, without those of single ranks
   ExecRankOptions exec;
   Launcher launcher = Launcher::kOpenMpi;
   std::vector<std::string> command;  // launcher, hvdliterun itself, program
-  // What the launcher itself gets on top of this process's environment.
+  // Variables that the launcher gets in addition to this process's environment.
   std::vector<std::pair<std::string, std::string>> launcher_environment;
-  // The kernels that this host sets for OpenBLAS by itself; empty: none, or
-  // nobody has asked.
+  // The kernels that this host would set for OpenBLAS; empty: none, or this is
+  // not a dry run.
   std::string openblas_core_here;
   std::vector<std::string> notes;
 };
 
-// The hosts of -H or --hostfile, else of the batch system's job, else none:
-// this one. More than the job needs, it may be.
+// The hosts of -H or --hostfile; else those of the batch system's job; else
+// none, which means this host. There may be more hosts than the job needs.
 absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
                                         const Surroundings& surroundings);
 
-// Errors are what the user can mend. The nodes plan for
-// themselves; what is planned here for hosts that are taken to be like
-// `machine` is shown, and checked; what does not fit is only noted where none
-// of them is this host.
+// Each node makes its own plan. The plan made here, for hosts that are assumed
+// to be like this machine, is shown and checked. If it does not fit, this is an
+// error; or only a note, if this host is not part of the job. The user can fix
+// all errors.
 absl::StatusOr<Job> MakeJob(const Flags& flags,
                             const Surroundings& surroundings);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kPlanName[] = "hvdliterun.txt";
 
-// What jobs leave in --output-dir.
+// Whether a job writes files of this name into --output-dir.
 bool IsOfJob(absl::string_view name) {
   int number = 0;
   if (name == kPlanName || name == "launcher.log") return true;
@@ -46,7 +46,8 @@ absl::Status CheckLogs(const std::string& directory) {
   const std::vector<std::filesystem::path> logs = LogsIn(directory);
   if (logs.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "--output-dir: '", directory, "' holds logs of an earlier job, such as ",
+      "--output-dir: '", directory,
+      "' contains logs of an earlier job, such as ",
       logs.front().filename().string(),
       ": name another directory, or remove them with --overwrite"));
 }
@@ -70,8 +71,8 @@ absl::Status WritePlan(const std::string& folder, const std::string& plan) {
   if (support::WriteNewFile(path, plan).ok()) return absl::OkStatus();
   return absl::PermissionDeniedError(
       "--output-dir: cannot write " + path +
-      ": name a folder that you may write to, on a file system that all nodes "
-      "see");
+      ": name a directory that you may write to, on a file system that all "
+      "nodes share");
 }
 
 }  // namespace hvdlite::launch

@@ -1,4 +1,4 @@
-// The folder of --output-dir, but for the logs of the ranks themselves.
+// The directory of --output-dir, except for the logs that ranks write.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace hvdlite::launch {
 
-// FailedPrecondition if the directory holds logs of an earlier job, which this
-// one's would replace or be mixed with.
+// FailedPrecondition if the directory contains logs of an earlier job, which
+// the new logs would replace or mix with.
 absl::Status CheckLogs(const std::string& directory);
 
-// Whatever an earlier job has left there, and nothing else.
+// Removes everything that an earlier job has left there, and nothing else.
 absl::Status RemoveLogs(const std::string& directory);
 
-// The plan beside the logs, for whoever looks at them later.
+// Writes the plan beside the logs, for later reading.
 absl::Status WritePlan(const std::string& folder, const std::string& plan);
 
 }  // namespace hvdlite::launch

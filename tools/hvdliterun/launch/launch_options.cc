@@ -11,7 +11,7 @@
 namespace hvdlite::launch {
 namespace {
 
-// Open MPI refuses to run as root unless it is told.
+// Open MPI refuses to run as root unless a flag or variables allow it.
 absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
                        LaunchOptions& launch, Variables& variables) {
   if (!KindOf(launch.launcher.launcher).refuses_root || !surroundings.root) {
@@ -28,33 +28,34 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
   if (flags.allow_root) return absl::OkStatus();
   if (!IsContainer(surroundings)) {
     return absl::InvalidArgumentError(
-        "Open MPI refuses to run as root, and so does hvdliterun outside a "
-        "container: a job that goes astray could harm the system. If you mean "
-        "it, add --allow-run-as-root");
+        "Open MPI refuses to run as root, and hvdliterun refuses it outside a "
+        "container: a faulty job could damage the system. To run it anyway, "
+        "add --allow-run-as-root");
   }
   variables.Note(
-      "root in a container: Open MPI gets --allow-run-as-root by itself");
+      "root in a container: hvdliterun passes --allow-run-as-root to Open MPI");
   return absl::OkStatus();
 }
 
-// Open MPI has it as of version 5; what an older mpirun would say of its flag
-// helps nobody.
+// --in-place needs Open MPI 5. This error is clearer than the one of an older
+// mpirun about the unknown flag.
 absl::Status CheckInPlace(const Flags& flags, LaunchOptions& launch) {
   if (!flags.in_place) return absl::OkStatus();
   const LauncherProgram& program = launch.launcher;
   if (program.launcher != Launcher::kOpenMpi ||
       MajorVersion(program).value_or(5) < 5) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--in-place needs Open MPI 5 or later, and the launcher is ",
+        "--in-place needs Open MPI 5 or later, but the launcher is ",
         program.version.empty() ? program.program
                                 : absl::StrCat("'", VersionLine(program), "'"),
-        ": leave it out, and use --max-restarts, which starts the job again"));
+        ": use --max-restarts instead, which starts the job again"));
   }
   launch.in_place = true;
   return absl::OkStatus();
 }
 
-// Names that this host does not have are an error where it is one of the job's.
+// Interfaces that this host does not have are an error if it is part of the
+// job.
 absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
                            bool this_host, LaunchOptions& launch,
                            Variables& variables) {
@@ -63,9 +64,10 @@ absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
   const std::string names = absl::StrJoin(flags.interfaces, ",");
   if (flags.interfaces.size() > kind.max_interfaces) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--network-interface ", names, ": the launcher, ",
-        launch.launcher.program, " (", kind.name, "), can be told ",
-        kind.max_interfaces == 0 ? "none: leave it out" : "one: name one"));
+        "--network-interface ", names, ": the launcher ",
+        launch.launcher.program, " (", kind.name, ") accepts ",
+        kind.max_interfaces == 0 ? "no interface: remove the flag"
+                                 : "only one interface: name one"));
   }
   const std::vector<NetworkInterface> known = surroundings.interfaces();
   std::vector<std::string> devices;  // as UCX names them
@@ -84,12 +86,13 @@ absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
           absl::StrAppend(out, one.name);
         }));
     if (this_host) return absl::InvalidArgumentError(message);
-    variables.Note(message + ", and is none of the job's");
+    variables.Note(message + " (it is not part of the job)");
   }
   launch.interfaces = flags.interfaces;
   variables.Set("UCX_NET_DEVICES", absl::StrJoin(devices, ","),
                 "--network-interface");
-  // It places no networks itself; ranks of Open MPI read this, others do not.
+  // srun does not select networks. Ranks of Open MPI read this variable; other
+  // ranks ignore it.
   if (launch.launcher.launcher == Launcher::kSrun) {
     variables.Set("OMPI_MCA_btl_tcp_if_include", names, "--network-interface");
   }
@@ -106,18 +109,18 @@ absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
   const LauncherKind& kind = KindOf(launch.launcher.launcher);
   if (!kind.starts_by_ssh) {
     return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": the launcher, ", launch.launcher.program, " (",
-                     kind.name, "), does not use ssh: leave it out"));
+        absl::StrCat(flag, ": the launcher ", launch.launcher.program, " (",
+                     kind.name, ") does not use ssh: remove the flag"));
   }
-  // The launchers split their words for ssh at spaces.
+  // Launchers split the arguments for ssh at spaces.
   if (!key.empty() &&
       (!surroundings.exists(key) || absl::StrContains(key, " "))) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--ssh-identity-file: ",
         surroundings.exists(key)
             ? absl::StrCat("'", key,
-                           "' has a space, which launchers cannot "
-                           "pass on: copy or link it")
+                           "' contains a space, which launchers cannot "
+                           "pass on: copy or link the file")
             : absl::StrCat("there is no ", key, ": correct the path")));
   }
   if (flags.ssh_port.has_value()) {
@@ -131,15 +134,15 @@ absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
   }
   if (allocation.system != BatchSystem::kNone) {
     variables.Note(absl::StrCat(
-        flag, " matters only if ", launch.launcher.program,
-        " uses ssh in this job: where it can, it starts ranks by the batch "
+        flag, " has an effect only if ", launch.launcher.program,
+        " uses ssh in this job; usually it starts ranks through the batch "
         "system"));
   }
   return absl::OkStatus();
 }
 
-// A job step holds its CPUs, and steps within it, by which the launcher starts
-// its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's
+// A job step reserves its CPUs. The launcher starts its daemons or ranks as
+// steps within it, and these would wait for its end. SLURM_OVERLAP is srun's
 // --overlap (SLURM 20.11 and later).
 void AddOverlap(const base::Environment& environment, LaunchOptions& launch,
                 Variables& variables) {
@@ -148,9 +151,9 @@ void AddOverlap(const base::Environment& environment, LaunchOptions& launch,
     return;
   }
   variables.Note(
-      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
-      "CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which "
-      "it would wait for the step to end");
+      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), and the "
+      "ranks share its CPUs: the launcher gets SLURM_OVERLAP=1, or it would "
+      "wait for the end of the step");
   launch.environment.emplace_back("SLURM_OVERLAP", "1");
 }
 
@@ -175,7 +178,7 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(
   if (launcher.ok()) {
     launch.launcher = *launcher;
   } else if (flags.dry_run.has_value() &&
-             flags.launcher != "auto") {  // another machine's
+             flags.launcher != "auto") {  // a launcher of another machine
     HVDLITE_ASSIGN_OR_RETURN(const Launcher named,
                              ParseLauncher(flags.launcher));
     launch.launcher = ProgramOf(named);

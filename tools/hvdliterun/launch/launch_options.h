@@ -1,5 +1,4 @@
-// How a job's launcher is called: which one, and what it is told of root, of
-// networks, of ssh and of ranks that are lost.
+// The launcher of a job and its options: root, networks, ssh and lost ranks.
 #pragma once
 
 #include <vector>
@@ -14,11 +13,11 @@
 
 namespace hvdlite::launch {
 
-// For ranks on `hosts`, which are some of the allocation's, and one of them
-// `this_host`, of a program with these libraries. Notes what is added without
-// being asked for. InvalidArgument: root outside a container, without the flag;
-// what the launcher cannot be told, or this host does not have; NotFound: no
-// launcher.
+// Options for ranks on `hosts` (a part of the allocation) of a program with
+// these `libraries`. `this_host`: this host is one of `hosts`. Adds a note for
+// each option that the user did not request. InvalidArgument: root outside a
+// container without the flag; an option that the launcher does not accept or
+// this host does not have. NotFound: no launcher.
 absl::StatusOr<LaunchOptions> LaunchOptionsOf(
     const Flags& flags, const Surroundings& surroundings,
     const Allocation& allocation, const std::vector<Host>& hosts,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::Duration kTryLimit = absl::Seconds(10);
 
-// Whether something can be started on all of `hosts`.
+// Whether a program can be started on all of `hosts`.
 bool Answer(const Flags& of_job, const Surroundings& surroundings,
             Launcher launcher, const std::vector<Host>& hosts) {
   Flags flags;
@@ -32,10 +32,10 @@ bool Answer(const Flags& of_job, const Surroundings& surroundings,
   flags.oversubscribe = true;
   flags.threads = 1;
   flags.program = {"true"};
-  // Those of the job need not add up to as many ranks.
+  // The virtual nodes of the job may not match this number of ranks.
   const absl::StatusOr<Job> job =
       MakeJob(flags, With(surroundings, {{"HVDLITE_VIRTUAL_NODES", ""}}));
-  if (!job.ok()) return true;  // that tells nothing of the hosts
+  if (!job.ok()) return true;  // this is not a problem of the hosts
   const auto drop = [](absl::string_view) {};
   const absl::StatusOr<support::ChildEnd> end = support::RunChild(
       {.command = job->command,

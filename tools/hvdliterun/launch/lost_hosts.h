@@ -1,4 +1,4 @@
-// Which hosts a launcher cannot reach any more.
+// Finds hosts that a launcher can no longer reach.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace hvdlite::launch {
 
-// Those of `hosts` on which a program that does nothing cannot be started as
-// `flags` would have it. Each try takes ten seconds at most.
+// Those of `hosts` on which an empty program cannot be started with `flags`.
+// Each try takes at most ten seconds.
 std::vector<std::string> LostHosts(const Flags& flags,
                                    const Surroundings& surroundings,
                                    Launcher launcher,

@@ -16,7 +16,7 @@ bool Contains(const std::vector<Host>& hosts, const std::string& name) {
                         [&](const Host& host) { return host.name == name; });
 }
 
-// A program that has no handler for the request dies of it.
+// The request's signal terminates a program that has no handler for it.
 bool HasStoppedAsAsked(int exit_code) {
   return exit_code == kStoppedEarlyExitCode || exit_code == 128 + SIGTERM ||
          exit_code == 128 + SIGUSR1;
@@ -86,12 +86,12 @@ RestartPolicy::Decision RestartPolicy::Next(const std::vector<Host>& known,
       }
       if (last_.exit_code == kReportLostExitCode) {
         return end(absl::StrCat("exit code ", kReportLostExitCode,
-                                ": the training is done, but its report could "
+                                ": the training finished, but its report could "
                                 "not be written"));
       }
       if (failures_ > options_.max_restarts) {
         return end(
-            absl::StrCat("it has failed ", support::Counted(failures_, "time"),
+            absl::StrCat("the job failed ", support::Counted(failures_, "time"),
                          ", and --max-restarts is ", options_.max_restarts));
       }
     }
@@ -108,12 +108,12 @@ RestartPolicy::Decision RestartPolicy::Next(const std::vector<Host>& known,
   const absl::Time give_up = waits_since_ + options_.wait;
   const std::vector<Host> usable = Usable(known, now, true);
   const std::string missing =
-      absl::StrCat("the hosts that can be used take ", RanksOn(usable),
-                   " ranks, and the job needs ", options_.min_ranks, " (",
+      absl::StrCat("the usable hosts have room for ", RanksOn(usable),
+                   " ranks, but the job needs ", options_.min_ranks, " (",
                    known.size() - usable.size(), " of ", known.size(),
                    " hosts are set aside)");
   if (now >= give_up) {
-    Decision decision = end(absl::StrCat(missing, "; none has come back in ",
+    Decision decision = end(absl::StrCat(missing, "; no host came back within ",
                                          absl::FormatDuration(options_.wait)));
     if (decision.exit_code == 0 ||
         decision.exit_code == kStoppedEarlyExitCode) {
@@ -136,7 +136,7 @@ bool RestartPolicy::WantsOtherHosts(int ranks, const std::vector<Host>& hosts,
                                     absl::Time now) const {
   const std::vector<Host> usable = Usable(known, now, false);
   const int possible = RanksOn(usable);
-  if (possible < options_.min_ranks) return false;  // better the present ones
+  if (possible < options_.min_ranks) return false;  // keep the present hosts
   if (possible > ranks) return true;
   return absl::c_any_of(
       hosts, [&](const Host& host) { return !Contains(known, host.name); });

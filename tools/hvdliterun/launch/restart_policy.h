@@ -1,6 +1,6 @@
-// RestartPolicy: what follows after a start of the job has ended, and whether a
-// running one is to make room for other hosts. Decides only; its clock is its
-// arguments.
+// RestartPolicy: decides whether the job is started again after it has ended,
+// and whether a running job should stop to use other hosts. It only decides,
+// and gets the time as an argument.
 #pragma once
 
 #include <map>
@@ -12,35 +12,36 @@
 
 namespace hvdlite::launch {
 
-// A rank's exit code when it was asked to stop early, has saved, and can go on.
+// Exit code of a rank that was asked to stop early, has saved its state, and
+// can be continued.
 inline constexpr int kStoppedEarlyExitCode = 85;
-// Of ranks that SIGINT has ended, with or without a word (128 + SIGINT).
+// Exit code of ranks that SIGINT ended, with or without a message (128 +
+// SIGINT).
 inline constexpr int kInterruptedExitCode = 130;
-// Of bad input: a restart would fail again.
+// Exit code for bad input: a restart would fail again.
 inline constexpr int kBadInputExitCode = 2;
-// Of a training that is over, but whose report could not be written.
+// Exit code of a training that finished but could not write its report.
 inline constexpr int kReportLostExitCode = 74;
 
 struct RestartOptions {
   int max_restarts = 0;  // after failures
-  // Ranks of a start: as many as the hosts have slots for, within these.
+  // Limits for the ranks of a start. Within them, all slots are used.
   int min_ranks = 1;
   int max_ranks = 1;
-  bool oversubscribe = false;  // hosts take more ranks than they have slots
-  // How long a host that is set aside stays so.
+  bool oversubscribe = false;  // allow more ranks than slots
+  // How long a host is not used after it was set aside.
   absl::Duration cool_down = absl::Minutes(10);
-  // How long hosts that are missing are waited for.
+  // How long to wait for missing hosts.
   absl::Duration wait = absl::Minutes(10);
 };
 
 // How a start ended.
 struct StartEnd {
   int exit_code = 0;
-  std::string failed_host =
-      {};  // of the rank that failed first, if it is known
-  std::vector<std::string> lost_hosts = {};  // that no longer answer
-  bool told_to_stop = false;                 // by the user
-  bool asked_for_hosts = false;              // as WantsOtherHosts() said
+  std::string failed_host = {};  // of the rank that failed first, if known
+  std::vector<std::string> lost_hosts = {};  // hosts that no longer answer
+  bool told_to_stop = false;                 // the user stopped it
+  bool asked_for_hosts = false;              // WantsOtherHosts() requested it
 };
 
 class RestartPolicy {
@@ -49,26 +50,25 @@ class RestartPolicy {
     enum Kind { kStart, kWait, kEnd };
     Kind kind = kEnd;
     int ranks = 0;                 // kStart
-    std::vector<Host> hosts = {};  // kStart: in the order in which they are
-                                   // known, without those that are set aside
-    absl::Time until = absl::InfiniteFuture();  // kWait: at most so long
+    // kStart: in the order of the known hosts, without those set aside.
+    std::vector<Host> hosts = {};
+    absl::Time until = absl::InfiniteFuture();  // kWait: at most this long
     int exit_code = 0;                          // kEnd
-    // Of kWait and kEnd, as a sentence without its end; empty: nothing went
-    // wrong.
+    // kWait and kEnd: a sentence without a full stop; empty: no problem.
     std::string reason = {};
   };
 
   explicit RestartPolicy(const RestartOptions& options) : options_(options) {}
 
-  // A start has ended.
+  // Must be called when a start has ended.
   void Ended(const StartEnd& end, absl::Time now);
 
-  // What is next, where the hosts `known` could be had. After a wait it is
-  // asked again.
+  // The next decision, if the hosts `known` are available. Must be called again
+  // after a wait.
   Decision Next(const std::vector<Host>& known, absl::Time now);
 
-  // Whether a job that runs with `ranks` ranks on `hosts` is to stop, to be
-  // started on others: more ranks could be had, or a host is no longer known.
+  // Whether a job with `ranks` ranks on `hosts` should stop to be started on
+  // other hosts: more ranks are possible, or a host is no longer known.
   bool WantsOtherHosts(int ranks, const std::vector<Host>& hosts,
                        const std::vector<Host>& known, absl::Time now) const;
 
@@ -77,7 +77,7 @@ class RestartPolicy {
  private:
   struct SetAside {
     absl::Time until;
-    bool lost = false;  // else it may be taken if there is no other
+    bool lost = false;  // otherwise it may be used if no other is left
   };
 
   std::vector<Host> Usable(const std::vector<Host>& known, absl::Time now,
@@ -85,7 +85,7 @@ class RestartPolicy {
   int RanksOn(const std::vector<Host>& hosts) const;
 
   const RestartOptions options_;
-  bool started_ = false;  // at least once
+  bool started_ = false;  // at least one start
   StartEnd last_;
   int failures_ = 0;
   std::string suspect_;  // host of the last failure

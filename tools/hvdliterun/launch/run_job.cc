@@ -46,21 +46,21 @@ std::string LastLines(const RankFailure& failure,
     absl::StrAppend(&text, "  | ", line, "\n");
   }
   if (!output_dir.empty()) {
-    absl::StrAppend(&text, "  all of them: ", LogPath(output_dir, failure.rank),
-                    "\n");
+    absl::StrAppend(
+        &text, "  complete output: ", LogPath(output_dir, failure.rank), "\n");
   }
   return text;
 }
 
-// Of a launcher that failed though no rank has told of a failure.
+// A message about a launcher that failed although no rank reported a failure.
 std::string DescribeLauncher(const std::string& program, int exit_code) {
   return absl::StrCat("hvdliterun: ", program, " ended ", HowItEnded(exit_code),
-                      ", and no rank tells why: see what it says above; "
-                      "--dry-run shows its command\n");
+                      ", and no rank reported a failure: see its messages "
+                      "above; --dry-run shows its command\n");
 }
 
-// Open MPI's daemons notice after half a minute, not after many, that a host is
-// gone or its link is cut. (4.x, 5.x; other launchers do not look at it.)
+// With these, Open MPI's daemons notice a lost host or a broken link after half
+// a minute instead of many minutes (4.x, 5.x). Other launchers ignore them.
 void AddKeepAlives(
     const base::Environment& environment,
     std::vector<std::pair<std::string, std::string>>& variables) {
@@ -87,8 +87,8 @@ void TakeSteps(absl::string_view text, timeline::StepReports* steps) {
 std::string DescribeSteps(const timeline::StepReports& steps) {
   const timeline::Examined examined(steps.Ranks(), steps.Analysis());
   if (!examined.has_steps()) {
-    return "hvdliterun: no rank has told of a training step (--report): the "
-           "program has to call DistributedOptimizer::step()\n";
+    return "hvdliterun: no rank reported a training step (--report): the "
+           "program must call DistributedOptimizer::step()\n";
   }
   timeline::Report report;
   ReportParts(examined, &report);
@@ -96,7 +96,7 @@ std::string DescribeSteps(const timeline::StepReports& steps) {
   return absl::StrCat("\n", report.Text());
 }
 
-// A host may have sent several lines, each about some of its cores.
+// A host may send several lines, each about some of its cores.
 void TakeCores(absl::string_view text, std::vector<HostCores>* hosts) {
   std::optional<HostCores> cores = DecodeCores(text);
   if (!cores.has_value()) return;
@@ -109,7 +109,7 @@ void TakeCores(absl::string_view text, std::vector<HostCores>* hosts) {
   }
 }
 
-// Where a launcher's noise goes.
+// Stores or shows a launcher's noise.
 class NoiseLog {
  public:
   NoiseLog(const std::string& output_dir, bool shown)
@@ -126,10 +126,10 @@ class NoiseLog {
     if (log_.valid()) base::WriteAll(log_.get(), text);
   }
 
-  // A line about it; empty where nothing is missing.
+  // A line that tells where the noise is; empty if nothing was left out.
   std::string Describe(const std::string& launcher, int lines) const {
     if (lines == 0 || shown_) return "";
-    return absl::StrCat("  ", lines, " lines of ", launcher, " about it: ",
+    return absl::StrCat("  ", lines, " more lines of ", launcher, ": ",
                         log_.valid() ? path_ : "shown with --verbose", "\n");
   }
 
@@ -139,7 +139,7 @@ class NoiseLog {
   base::Descriptor log_;
 };
 
-// What the launcher is told while it runs.
+// Sends signals to the launcher while it runs.
 class Supervisor {
  public:
   Supervisor(const RankReports& reports, const Job& job,
@@ -150,7 +150,7 @@ class Supervisor {
         in_place_(job.exec.in_place),
         options_(options) {}
 
-  // The signal by which this process was told to stop; 0: none.
+  // The signal that told this process to stop; 0: none.
   int told_by() const { return told_by_; }
   // Whether it has ended the launcher since a rank has failed.
   bool ended_after_failure() const { return ended_after_failure_; }
@@ -158,12 +158,12 @@ class Supervisor {
   void TakeSignal(int number, pid_t launcher, absl::Time now) {
     const bool ends = number == SIGTERM || number == SIGINT;
     if (number == SIGUSR2 && kind_.ends_of_sigusr2) {
-      OwnLog().Warning(absl::StrCat("SIGUSR2 is not passed on: ", program_,
-                                    " would end of it"));
+      OwnLog().Warning(absl::StrCat(
+          "SIGUSR2 is not passed on: it would terminate ", program_));
     } else if (!ends && number != SIGUSR1) {
       kill(launcher, number);
     } else if (ends && told_by_ != 0 && told_by_ != SIGUSR1) {
-      if (now >= told_at_ + kOneRequest) End(launcher, now, "asked twice");
+      if (now >= told_at_ + kOneRequest) End(launcher, now, "second request");
     } else {
       told_by_ = number;
       told_at_ = now;
@@ -178,7 +178,7 @@ class Supervisor {
     }
     if (now >= asked_at_ + options_.grace) {
       End(launcher, now,
-          absl::StrCat("the ranks have not stopped within ",
+          absl::StrCat("the ranks did not stop within ",
                        absl::FormatDuration(options_.grace), " (--grace)"));
     }
     if (!in_place_ && reports_.failures().size() != failures_) {
@@ -192,17 +192,17 @@ class Supervisor {
     if (now >= failed_at_ + options_.after_failure) {
       ended_after_failure_ = true;
       End(launcher, now,
-          absl::StrCat("a rank has failed, and the launcher is "
-                       "still there after ",
+          absl::StrCat("a rank has failed, and the launcher "
+                       "still runs after ",
                        absl::FormatDuration(options_.after_failure)));
     }
     if (now >= ended_at_ + kAfterEnd) kill(launcher, SIGKILL);
   }
 
  private:
-  // The others have heard of it by then, and have told how they end.
+  // By then the other ranks have noticed the failure and reported their end.
   static constexpr absl::Duration kToTell = absl::Seconds(3);
-  // timeout(1), for one, signals its child, then the process group.
+  // timeout(1), for example, signals its child and then the process group.
   static constexpr absl::Duration kOneRequest = absl::Seconds(1);
   static constexpr absl::Duration kAfterEnd = absl::Seconds(10);
 
@@ -212,7 +212,7 @@ class Supervisor {
     kill(launcher, SIGUSR1);
   }
 
-  // Without a word where there is no `reason`.
+  // Logs a warning unless `reason` is empty.
   void End(pid_t launcher, absl::Time now, const std::string& reason) {
     if (ended_at_ != absl::InfiniteFuture()) return;
     ended_at_ = now;
@@ -225,22 +225,22 @@ class Supervisor {
   const RankReports& reports_;
   const std::string program_;
   const LauncherKind& kind_;
-  const bool in_place_;  // the others may go on
+  const bool in_place_;  // other ranks may continue
   const JobOptions& options_;
   int told_by_ = 0;
   absl::Time told_at_ = absl::InfinitePast();
-  size_t failures_ = 0;  // that have been seen
+  size_t failures_ = 0;  // number of failures so far
   absl::Time asked_at_ = absl::InfiniteFuture();
   absl::Time failed_at_ = absl::InfiniteFuture();
   absl::Time ended_at_ = absl::InfiniteFuture();
   bool ended_after_failure_ = false;
 };
 
-// Makes of `end`, which is the launcher's, the job's; returns what is said of
-// it. `told`: the signal by which this process was told to stop; 0: none.
+// Turns `end`, the end of the launcher, into the end of the job. Returns the
+// message about it. `told`: the signal that told this process to stop; 0: none.
 std::string Judge(const Job& job, const RankReports& reports, int told,
                   JobEnd& end) {
-  // In place, some may have been lost before.
+  // With --in-place, some ranks may have been lost before.
   const auto have_ended = [&](const auto& so) {
     return end.first.has_value() &&
            (job.exec.in_place ? absl::c_any_of(reports.failures(), so)
@@ -254,37 +254,37 @@ std::string Judge(const Job& job, const RankReports& reports, int told,
     return absl::StrCat("hvdliterun: ", summary, "\n");
   };
   if (have_ended([&](const RankFailure& failure) {
-        // The launcher may have ended others for it.
+        // The launcher may have ended other ranks because of this code.
         return failure.exit_code == kReportLostExitCode ||
                (failure.was_told && !job.exec.in_place);
       })) {
     end.exit_code = kReportLostExitCode;
     end.first.reset();
-    return say(absl::StrCat(
-        "done, but for a report that could not be written (exit code ",
-        kReportLostExitCode, ")"));
+    return say(
+        absl::StrCat("done, but a report could not be written (exit code ",
+                     kReportLostExitCode, ")"));
   }
   if (have_ended([&](const RankFailure& failure) {
-        // A rank that had a SIGINT of its own, has saved, or has died of it.
+        // A rank that got a SIGINT itself has saved or was terminated by it.
         return saved(failure) ||
                (told == 0 && failure.exit_code == kInterruptedExitCode);
       })) {
     const bool any_saved = absl::c_any_of(reports.failures(), saved);
     end.exit_code = told == SIGINT || !any_saved ? kInterruptedExitCode
                                                  : kStoppedEarlyExitCode;
-    return say(any_saved ? "stopped early, as asked, and can be resumed"
+    return say(any_saved ? "stopped early as requested and can be resumed"
                          : "interrupted");
   }
   if (told != 0 && (told != SIGUSR1 || end.exit_code != 0)) {
     end.exit_code = 128 + told;
-    end.summary = absl::StrCat("ended by ", strsignal(told));
+    end.summary = absl::StrCat("ended by a signal (", strsignal(told), ")");
     return absl::StrCat(
         "hvdliterun: ", end.summary,
         "; the program has not reported that it saved anything\n");
   }
   if (job.exec.in_place && reports.successes() > 0) {
     end.exit_code = 0;
-    // Ranks of a host that was lost have told nothing.
+    // Ranks of a lost host have reported nothing.
     const int lost = job.ranks - reports.successes();
     if (lost > 0) {
       end.first.reset();
@@ -313,7 +313,7 @@ std::string DescribeFailure(const RankReports& reports,
                             const std::string& output_dir) {
   const std::optional<RankFailure> first = reports.First();
   if (!first.has_value()) return "";
-  // The rank that is the cause may have been killed before it could tell.
+  // The rank that is the cause may have been killed before it could report.
   const std::string text = absl::StrCat(
       "hvdliterun: ",
       first->reason.empty()
@@ -325,15 +325,15 @@ std::string DescribeFailure(const RankReports& reports,
     return absl::StrCat(text, "; its last lines:\n",
                         LastLines(*first, output_dir));
   }
-  // Many programs complain on rank 0 alone.
+  // Many programs print errors only on rank 0.
   for (const RankFailure& other : reports.failures()) {
     if (other.last_lines.empty() || other.was_told) continue;
-    return absl::StrCat(text, ", without a word; so did rank ", other.rank,
-                        " on ", other.host, ", ", HowItEnded(other.exit_code),
-                        ", with the last lines:\n",
+    return absl::StrCat(text, ", with no output; rank ", other.rank, " on ",
+                        other.host, " failed, too, ",
+                        HowItEnded(other.exit_code), "; its last lines:\n",
                         LastLines(other, output_dir));
   }
-  return absl::StrCat(text, ", without a word\n",
+  return absl::StrCat(text, ", with no output\n",
                       LastLines(*first, output_dir));
 }
 
@@ -352,7 +352,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
       leave_out);
   RankReports reports(
       [&](absl::string_view text) {
-        // Where others go on, what a launcher says is news.
+        // With --in-place the launcher's messages are not noise.
         if (!job.exec.in_place && reports.First().has_value()) noise.Begin();
         noise.Take(text);
       },
@@ -388,12 +388,12 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   noise.End();
   noise_on_output.End();
   if (absl::IsNotFound(end.status())) {
-    return absl::NotFoundError(absl::StrCat(
-        end.status().message(),
-        ": load your cluster's MPI module, or leave --launcher out"));
+    return absl::NotFoundError(
+        absl::StrCat(end.status().message(),
+                     ": load your cluster's MPI module, or remove --launcher"));
   }
   HVDLITE_RETURN_IF_ERROR(end.status());
-  // One that was killed has left them.
+  // A launcher that was killed has left its session directories.
   RemoveSessionsOf(launcher_id,
                    {.host = base::HostName(),
                     .temporary = environment.get("TMPDIR").value_or("/tmp")});

@@ -32,7 +32,7 @@
 namespace hvdlite::launch {
 namespace {
 
-// Of the end, for people.
+// Prints a message about the end of the job.
 void Say(absl::string_view text) {
   std::cerr << absl::StrCat("hvdliterun: ", text, "\n") << std::flush;
 }
@@ -43,7 +43,7 @@ std::string Names(const std::vector<Host>& hosts) {
   });
 }
 
-// This host's address as `host` sees it.
+// This host's address on the route to `host`.
 std::optional<std::string> AddressTowards(const std::string& host) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_DGRAM;
@@ -51,7 +51,7 @@ std::optional<std::string> AddressTowards(const std::string& host) {
   if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return std::nullopt;
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found,
                                                                  &freeaddrinfo);
-  // Sends nothing: it only chooses a way.
+  // Nothing is sent: connect() only selects the route.
   const base::Descriptor way(
       socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage own = {};
@@ -67,12 +67,12 @@ std::optional<std::string> AddressTowards(const std::string& host) {
   return text;
 }
 
-// Reached by all of `hosts`.
+// Starts a store that all of `hosts` can reach.
 absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
     const std::vector<Host>& hosts, bool others_may_come,
     const Surroundings& surroundings) {
-  // Left to itself malloc raises it with the first commit, and then each
-  // thread's arena keeps one that was replaced.
+  // Without this, malloc raises the threshold with the first commit, and then
+  // the arena of each thread keeps a replaced commit.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
   const auto other = absl::c_find_if(hosts, [&](const Host& host) {
     return !host.name.empty() && !IsThisHost(host.name, surroundings);
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
                                                   : "127.0.0.1");
 }
 
-// Everything about the starts of one job.
+// Runs all starts of one job.
 class Restarts {
  public:
   Restarts(const Flags& flags, const Surroundings& surroundings)
@@ -96,24 +96,24 @@ class Restarts {
   absl::StatusOr<int> Run();
 
  private:
-  // The hosts that the job may have; one without a name is this one, alone.
+  // The hosts that the job may use. A single host without a name is this host.
   absl::StatusOr<std::vector<Host>> KnownHosts();
-  // How many ranks are meant, and how many may be.
+  // The options, with the limits for the number of ranks.
   absl::StatusOr<RestartOptions> OptionsFor(const std::vector<Host>& known);
   Flags FlagsOf(const RestartPolicy::Decision& start) const;
   absl::StatusOr<StartEnd> Start(const RestartPolicy::Decision& start);
-  // Waits, and says so. False if a signal ends it.
+  // Waits and logs the reason about once a minute.
   void Wait(const RestartPolicy::Decision& wait);
   void Summarise() const;
 
   const Flags& flags_;
   const Surroundings& surroundings_;
   std::optional<HostDiscovery> discovery_;
-  std::vector<Host> given_;  // without discovery
+  std::vector<Host> given_;  // if there is no discovery
   const absl::Time begun_ = absl::Now();
   std::unique_ptr<base::CommitStore> store_;
   std::optional<RestartPolicy> policy_;
-  std::vector<std::string> ends_;  // of each start, for people
+  std::vector<std::string> ends_;  // how each start ended, for the summary
   absl::Time told_of_wait_ = absl::InfinitePast();
 };
 
@@ -150,7 +150,7 @@ absl::StatusOr<RestartOptions> Restarts::OptionsFor(
 
 Flags Restarts::FlagsOf(const RestartPolicy::Decision& start) const {
   Flags flags = flags_;
-  // What is as the user wrote it needs no list of hosts.
+  // If nothing differs from the user's flags, no list of hosts is needed.
   const bool as_given = !discovery_.has_value() && start.hosts == given_ &&
                         start.ranks == flags_.ranks.value_or(start.ranks);
   if (!as_given) flags.ranks = start.ranks;
@@ -191,7 +191,8 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     for (const std::string& note : job.notes) OwnLog().Info(note);
   }
   if (!flags.output_dir.empty()) {
-    // Now that the job can be started. Others may have begun meanwhile.
+    // Checked again, because another job may have begun meanwhile. RemoveLogs()
+    // runs here, when it is certain that this job can be started.
     if (ends_.empty()) {
       HVDLITE_RETURN_IF_ERROR(flags_.overwrite ? RemoveLogs(flags.output_dir)
                                                : CheckLogs(flags.output_dir));
@@ -208,7 +209,7 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     if (end.asked_for_hosts) {
       OwnLog().Info(
           absl::StrCat("the hosts are now ", HostList(known),
-                       ": the job is asked to stop, to be started there"));
+                       ": asking the job to stop, to start it there"));
     }
     return end.asked_for_hosts;
   };
@@ -232,16 +233,16 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   if (failed && !end.told_to_stop && job.hosts.size() > 1 && restarts) {
     end.lost_hosts = LostHosts(flags_, surroundings_, job.launcher, job.hosts);
   }
-  ends_.push_back(
-      absl::StrCat(job.ranks, " ranks", job.hosts.empty() ? "" : " on ",
-                   Names(job.hosts), ", ",
-                   absl::FormatDuration(absl::Trunc(absl::Now() - begun,
-                                                    absl::Milliseconds(100))),
-                   ": ", ended.summary,
-                   end.lost_hosts.empty()
-                       ? ""
-                       : absl::StrCat("; nothing can be started any more on ",
-                                      absl::StrJoin(end.lost_hosts, ", "))));
+  ends_.push_back(absl::StrCat(
+      job.ranks, " ranks", job.hosts.empty() ? "" : " on ", Names(job.hosts),
+      ", ",
+      absl::FormatDuration(
+          absl::Trunc(absl::Now() - begun, absl::Milliseconds(100))),
+      ": ", ended.summary,
+      end.lost_hosts.empty()
+          ? ""
+          : absl::StrCat("; no program can be started any more on ",
+                         absl::StrJoin(end.lost_hosts, ", "))));
   return end;
 }
 
@@ -256,7 +257,8 @@ void Restarts::Wait(const RestartPolicy::Decision& wait) {
 
 void Restarts::Summarise() const {
   if (ends_.size() < 2) return;
-  std::string text = absl::StrCat("it was started ", ends_.size(), " times:");
+  std::string text =
+      absl::StrCat("the job was started ", ends_.size(), " times:");
   for (size_t i = 0; i < ends_.size(); ++i) {
     absl::StrAppend(&text, "\n  ", i + 1, ": ", ends_[i]);
   }
@@ -299,7 +301,7 @@ absl::StatusOr<int> Restarts::Run() {
     }
     policy_->Ended(*end, absl::Now());
     if (end->exit_code == 0) continue;
-    // The last answer, where there is none now.
+    // If there is no answer now, the last one stays valid.
     absl::StatusOr<std::vector<Host>> now_known = KnownHosts();
     if (now_known.ok()) known = *std::move(now_known);
   }

@@ -1,4 +1,5 @@
-// Runs a job, and starts it again when it fails or when hosts come and go.
+// Runs a job, and starts it again when it fails or when hosts appear or
+// disappear.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,10 +8,11 @@
 
 namespace hvdlite::launch {
 
-// What `flags` ask for, to its end; the exit code of the last start. Each start
-// is planned anew, for the hosts that are left, and is told by HVDLITE_RESTARTS
-// how many came before it. Tells on standard error what it does, and at the end
-// how each start ended. Errors: what the user can mend before the first start.
+// Runs the job of `flags` to its end. Returns the exit code of the last start.
+// Each start gets a new plan for the available hosts, and HVDLITE_RESTARTS with
+// the number of earlier starts. Logs each action, and prints at the end how
+// each start ended. Errors: problems before the first start that the user can
+// fix.
 absl::StatusOr<int> RunRestarts(const Flags& flags,
                                 const Surroundings& surroundings);
 

@@ -35,7 +35,7 @@ void AddHost(std::vector<Host>& hosts, absl::string_view name, int slots) {
   hosts.push_back({.name = std::string(name), .slots = slots});
 }
 
-// "h:4" or "h".
+// Adds a host of the form "h:4" or "h".
 absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
                               const std::string& where) {
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -44,8 +44,8 @@ absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
   if (parts.first.empty() || (absl::StrContains(text, ":") &&
                               (!absl::SimpleAtoi(parts.second, &slots) ||
                                slots < 1 || slots > kMaxSlots))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": '", text, "' is no host such as n01 or n01:4"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": '", text, "' is not a host such as n01 or n01:4"));
   }
   AddHost(hosts, parts.first, slots);
   return absl::OkStatus();
@@ -59,9 +59,10 @@ bool SlurmWasAskedForTasks(const base::Environment& environment) {
       [&](const char* name) { return environment.get(name).has_value(); });
 }
 
-// Where srun has started this process on some of the job's nodes,
-// SLURM_TASKS_PER_NODE counts the step's tasks; an interactive step (salloc
-// with use_interactive_step) has one task of its own, but the job's count.
+// If srun started this process on some of the job's nodes, then
+// SLURM_TASKS_PER_NODE counts the tasks of the step. An interactive step
+// (salloc with use_interactive_step) has one task, but the variable counts the
+// tasks of the job.
 std::string SlurmHostsVariable(const base::Environment& environment) {
   const auto of_step = environment.get("SLURM_STEP_TASKS_PER_NODE");
   if (of_step.has_value() && environment.get("SLURM_STEP_NODELIST") &&
@@ -89,8 +90,7 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
     return absl::InvalidArgumentError(
         absl::StrCat(hosts, ": ", names.status().message()));
   }
-  // Tasks where the job asked for some, else CPUs, which SLURM_TASKS_PER_NODE
-  // counts then, too.
+  // SLURM_TASKS_PER_NODE counts tasks if the job requests some, else CPUs.
   std::string variable = "SLURM_TASKS_PER_NODE";
   std::optional<std::string> counts = environment.get(variable);
   allocation.slots_are_known = SlurmWasAskedForTasks(environment);
@@ -104,7 +104,7 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
     absl::StatusOr<std::vector<int>> expanded = ExpandCounts(*counts);
     if (!expanded.ok() || expanded->size() != names->size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(variable, "=", *counts, " does not fit the ",
+          absl::StrCat(variable, "=", *counts, " does not match the ",
                        names->size(), " hosts of ", hosts, "=", *list));
     }
     slots = *std::move(expanded);
@@ -115,8 +115,9 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
   return allocation;
 }
 
-// Of the file that the batch system's `variable` names, lines that begin with a
-// host, and, if `has_slots`, its slots; else a slot each.
+// Reads the file that the batch system's `variable` names. Each line begins
+// with a host. With `has_slots` the number of slots follows; else a line is a
+// slot.
 absl::StatusOr<Allocation> FileAllocation(BatchSystem system,
                                           const std::string& variable,
                                           const std::string& path,
@@ -126,7 +127,7 @@ absl::StatusOr<Allocation> FileAllocation(BatchSystem system,
   if (!text.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         variable, "=", path, ": ", text.status().message(),
-        ": name the hosts with -H, or unset it to run on this host"));
+        ": name the hosts with -H, or unset the variable to run on this host"));
   }
   Allocation allocation = {.hosts = {},
                            .source = absl::StrCat(variable, " ", path),
@@ -139,7 +140,7 @@ absl::StatusOr<Allocation> FileAllocation(BatchSystem system,
     if (has_slots && (words.size() < 2 || !absl::SimpleAtoi(words[1], &slots) ||
                       slots < 1 || slots > kMaxSlots)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          path, ": '", line, "' is no line 'host slots queue processors'"));
+          path, ": '", line, "' is not a line 'host slots queue processors'"));
     }
     AddHost(allocation.hosts, words[0], slots);
   }
@@ -150,23 +151,23 @@ absl::StatusOr<Allocation> FileAllocation(BatchSystem system,
       "host"));
 }
 
-// PBS Professional and Torque: a line for each slot.
+// PBS Professional and Torque: the file has one line for each slot.
 absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
                                          const ReadFile& read_file) {
   HVDLITE_ASSIGN_OR_RETURN(
       Allocation allocation,
       FileAllocation(BatchSystem::kPbs, "PBS_NODEFILE", path,
                      /*has_slots=*/false, read_file));
-  // One line a host: mpiprocs=1, or select=N without it, which says nothing of
-  // ranks.
+  // One line per host means mpiprocs=1, or select=N without mpiprocs. The
+  // latter does not give the number of ranks.
   allocation.slots_are_known =
       allocation.slots() > static_cast<int>(allocation.hosts.size());
   allocation.slots_are_likely = !allocation.slots_are_known;
   return allocation;
 }
 
-// "12", or the sides of a box of nodes, "2x3x2": how many nodes these are; 0
-// for anything else.
+// The number of nodes of "12" or of a box of nodes, "2x3x2"; 0 for anything
+// else.
 int NodesOfShape(absl::string_view shape) {
   int nodes = 1;
   for (const absl::string_view text : absl::StrSplit(shape, 'x')) {
@@ -180,7 +181,8 @@ int NodesOfShape(absl::string_view shape) {
   return nodes;
 }
 
-// Fujitsu's: mpiexec itself knows the nodes, which have no names that matter.
+// Fujitsu's batch system: mpiexec knows the nodes, so their names are not
+// needed.
 absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
                                          const std::string& job) {
   int per_node = 1;
@@ -190,14 +192,14 @@ absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
   if (nodes == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "PJM_NODE=", node_text,
-        " is no number of nodes such as 12 or 2x3x2: correct it, or unset "
+        " is not a number of nodes such as 12 or 2x3x2: correct it, or unset "
         "PJM_JOBID to run on this host"));
   }
   if (proc.has_value() && (!absl::SimpleAtoi(*proc, &per_node) ||
                            per_node < 1 || per_node > kMaxSlots)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "PJM_PROC_BY_NODE=", *proc,
-        " is no number of ranks: correct it, or unset it and use -np N"));
+        " is not a number of ranks: correct it, or unset it and use -np N"));
   }
   Allocation allocation = {.hosts = {},
                            .source = absl::StrCat("PJM job ", job),
@@ -263,14 +265,14 @@ absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
       if (!absl::ConsumePrefix(&word, "slots=") ||
           !absl::SimpleAtoi(word, &slots) || slots < 1 || slots > kMaxSlots) {
         return absl::InvalidArgumentError(absl::StrCat(
-            name, ": '", line, "' is no line such as 'n01 slots=4'"));
+            name, ": '", line, "' is not a line such as 'n01 slots=4'"));
       }
     }
     AddHost(allocation.hosts, words[0], slots);
   }
   if (allocation.hosts.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, " names no host: give each a line such as 'n01 slots=4'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " names no host: add lines such as 'n01 slots=4'"));
   }
   return allocation;
 }
@@ -315,7 +317,7 @@ absl::StatusOr<std::vector<Host>> DealRanks(const Allocation& allocation,
   const auto count = static_cast<int>(allocation.hosts.size());
   for (int i = 0; i < count; ++i) {
     const Host& host = allocation.hosts[static_cast<size_t>(i)];
-    // Where slots mean nothing, ranks are dealt evenly.
+    // If the slots are not known, ranks are distributed evenly.
     const int take = allocation.slots_are_known
                          ? std::min(left, host.slots)
                          : (ranks / count + (i < ranks % count ? 1 : 0));
@@ -324,10 +326,10 @@ absl::StatusOr<std::vector<Host>> DealRanks(const Allocation& allocation,
   }
   if (left > 0 && !oversubscribe) {
     return absl::InvalidArgumentError(absl::StrCat(
-        ranks, " ranks do not fit the ", allocation.slots(), " slots of ",
+        ranks, " ranks do not fit into the ", allocation.slots(), " slots of ",
         allocation.source,
-        ": ask for fewer, name more slots (-H host:slots), or share cores with "
-        "--oversubscribe"));
+        ": start fewer ranks, name more slots (-H host:slots), or share cores "
+        "with --oversubscribe"));
   }
   for (size_t i = 0; left > 0; i = (i + 1) % dealt.size(), --left) {
     ++dealt[i].slots;

@@ -24,18 +24,18 @@ namespace hvdlite::launch {
 namespace {
 
 constexpr char kDescription[] =
-    "Starts PROGRAM on many ranks by this machine's mpirun, mpiexec or srun: "
-    "each rank bound to its cores and memory, its environment set for the "
-    "OpenMP runtime, BLAS and malloc that it uses. What you have set yourself "
-    "wins.";
+    "Starts PROGRAM on many ranks with this machine's mpirun, mpiexec or srun. "
+    "It binds each rank to its cores and memory, and sets environment "
+    "variables for the rank's OpenMP runtime, BLAS and malloc. Your own "
+    "settings take precedence.";
 constexpr int kMaxCount = 1'000'000;
 constexpr char kUsage[] = "hvdliterun [options] PROGRAM [argument ...]";
 constexpr char kExamples[] =
     "Examples:\n"
     "  hvdliterun -np 2 train_resnet50 --data-dir DIR       on this host\n"
-    "  hvdliterun -H n01:4,n02:4 --map numa train_resnet50  by ssh\n"
+    "  hvdliterun -H n01:4,n02:4 --map numa train_resnet50  with ssh\n"
     "  hvdliterun --map socket --output-dir logs PROGRAM    in a batch job\n"
-    "  hvdliterun -np 2 --dry-run PROGRAM                   what it would do\n"
+    "  hvdliterun -np 2 --dry-run PROGRAM                   print the plan\n"
     "See docs/launching.md.";
 
 class HelpFormatter : public CLI::Formatter {
@@ -49,7 +49,7 @@ std::string FlagOf(const ConfigOption& option) {
   return absl::StrCat("--", absl::StrReplaceAll(option.name, {{"_", "-"}}));
 }
 
-// What --comm-core sets is no flag of its own.
+// coordinator_core has no flag of its own: --comm-core sets it.
 bool IsFlag(const ConfigOption& option) {
   return option.name != "coordinator_core";
 }
@@ -62,7 +62,7 @@ std::vector<std::string> PresetNames() {
 
 std::string PresetHelp() {
   return absl::StrCat(
-      "Mappings of published studies, with settings: ",
+      "Mapping and settings of a published study: ",
       absl::StrJoin(Presets(), "; ", [](std::string* out, const Preset& p) {
         absl::StrAppend(out, p.name, ": ", p.help);
       }));
@@ -80,7 +80,7 @@ absl::StatusOr<Memory> ParseMemoryFlag(const std::string& text) {
   HVDLITE_ASSIGN_OR_RETURN(Memory memory, ParseMemory(text));
   if (memory.policy != MemoryPolicy::kInherit) return memory;
   return absl::InvalidArgumentError(
-      absl::StrCat("'inherit' is none of ", kMemoryWords));
+      absl::StrCat("'inherit' is not one of ", kMemoryWords));
 }
 
 absl::StatusOr<Allocator> ParseAllocator(const std::string& text) {
@@ -88,7 +88,7 @@ absl::StatusOr<Allocator> ParseAllocator(const std::string& text) {
   if (text == "jemalloc") return Allocator::kJemalloc;
   if (text == "tcmalloc") return Allocator::kTcmalloc;
   return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is none of default, jemalloc, tcmalloc"));
+      absl::StrCat("'", text, "' is not one of default, jemalloc, tcmalloc"));
 }
 
 absl::StatusOr<std::vector<std::string>> ParseInterfaces(
@@ -106,7 +106,8 @@ absl::StatusOr<absl::Duration> ParseSecondsFlag(const std::string& text) {
 
 absl::StatusOr<std::string> ParseText(const std::string& text) {
   if (!text.empty()) return text;
-  return absl::InvalidArgumentError("is empty: give a value, or leave it out");
+  return absl::InvalidArgumentError(
+      "the value is empty: give one, or remove the flag");
 }
 
 absl::StatusOr<Variable> ParseSetting(absl::string_view text) {
@@ -120,7 +121,7 @@ absl::StatusOr<Variable> ParseSetting(absl::string_view text) {
                   .source = "--set"};
 }
 
-// A flag with a value of `type`, which `parse` reads.
+// Adds a flag with a value of `type`. `parse` reads the value.
 template <typename Target, typename Parse>
 CLI::Option* Add(CLI::App& app, const char* name, const char* type,
                  Target& target, Parse parse, const std::string& help) {
@@ -129,74 +130,77 @@ CLI::Option* Add(CLI::App& app, const char* name, const char* type,
 
 void AddRankFlags(CLI::App& app, Flags& flags) {
   Add(app, "-n,--np", "N", flags.ranks, ParseCount,
-      "Ranks (-np N, too); all slots of the allocation if left out");
+      "Number of ranks (also: -np N); default: all slots of the allocation");
   auto* hosts = Add(app, "-H,--host", "HOSTS", flags.host_list, ParseText,
                     "Hosts and their slots: h1:4,h2:4");
   Add(app, "--hostfile", "FILE", flags.hostfile, ParseText,
       "File with lines 'host slots=4' or 'host:4'")
       ->excludes(hosts);
-  auto* map = Add(app, "--map", "node|socket|numa|core", flags.map, ParseDomain,
-                  "What ranks get a share of: the node (default; its cores are "
-                  "dealt evenly), a socket, a NUMA node or a core each");
+  auto* map =
+      Add(app, "--map", "node|socket|numa|core", flags.map, ParseDomain,
+          "What each rank gets: a share of the node's cores (default), a "
+          "socket, a NUMA node or a core");
   Add(app, "--map-by", "ppr:N:DOMAIN[:pe=CORES]", flags.placement,
       ParsePlacement,
-      "As Open MPI spells it, ppr:N:DOMAIN:pe=CORES: N ranks for each "
-      "DOMAIN; short for --map DOMAIN --threads CORES --comm-core none")
+      "Open MPI's notation: N ranks per DOMAIN; same as --map DOMAIN "
+      "--threads CORES --comm-core none")
       ->excludes(map);
   Add(app, "--threads", "N", flags.threads, ParseCount,
-      "Threads a rank; default: its cores less the coordinator's");
+      "Threads per rank; default: its cores without the coordinator's");
   Add(app, "--comm-core", "none|auto|N", flags.comm_core, ParseCommCore,
-      absl::StrCat("Core of the coordinator: none, auto (the last one of a "
-                   "rank with ",
-                   kCoresForACommCore,
-                   " cores or more, or one that --threads leaves), or a core "
-                   "of the rank, from 0"));
+      absl::StrCat(
+          "Core of the coordinator: none; auto: the last core of a "
+          "rank with at least ",
+          kCoresForACommCore,
+          " cores, or a core that --threads leaves free; or the number "
+          "of a core of the rank, from 0"));
   Add(app, "--mem", "local|interleave|bind|preferred", flags.memory,
       ParseMemoryFlag,
-      "Memory: local (of the node that touches it first), "
-      "interleave (page by page from all nodes), bind (the rank's nodes and no "
-      "others), preferred (the rank's first node, while it has any); or of "
-      "named nodes: interleave=0,1, bind=0, preferred=1");
+      "NUMA nodes of the memory: local (the node that touches a page first), "
+      "interleave (page by page from all nodes), bind (only the rank's nodes), "
+      "preferred (the rank's first node, until it is full); or with named "
+      "nodes: interleave=0,1, bind=0, preferred=1");
   Add(app, "--alloc", "default|jemalloc|tcmalloc", flags.allocator,
-      ParseAllocator, "Library that has malloc for the ranks");
+      ParseAllocator, "Library with the malloc for the ranks");
   app.add_flag("--huge-pages", flags.huge_pages,
-               "Heaps of transparent huge pages");
+               "Use transparent huge pages for malloc");
   app.add_option("--preset", flags.preset, PresetHelp())
       ->check(CLI::IsMember(PresetNames()));
-  app.add_option("--openmp", flags.openmp,
-                 "OpenMP runtime of the program, where it cannot be looked "
-                 "into (a script, a container)")
+  app.add_option(
+         "--openmp", flags.openmp,
+         "OpenMP runtime of the program, if hvdliterun cannot detect it "
+         "(a script, a container)")
       ->check(
           CLI::IsMember({"auto", "libgomp", "libomp", "libiomp5", "libfjomp"}))
       ->capture_default_str();
 }
 
-// `dry_run` becomes "text" or "json" if the flag is given.
+// Sets `dry_run` to "text" or "json" if the flag is given.
 void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
   Add(app, "--output-filename,--output-dir", "DIRECTORY", flags.output_dir,
       ParseText,
-      "Directory for a log of each rank, rank.N.log; only rank 0's output is "
-      "shown, too. One with logs of an earlier job is refused");
+      "Directory for the log of each rank, rank.N.log; only rank 0's output is "
+      "also shown. It must not contain logs of an earlier job");
   app.add_flag("--overwrite", flags.overwrite,
                "Remove the logs of an earlier job from --output-dir");
   app.add_flag(
       "--report", flags.report,
-      "While it runs, a line every few seconds (steps a second, exposed "
-      "communication, the slowest rank), and at the end what a step was "
-      "made of, what cost most, and how busy each core was");
+      "Print a line every few seconds (steps per second, exposed "
+      "communication, the slowest rank), and at the end the parts of a "
+      "step, the greatest loss of time, and the load of each core");
   app.add_flag(
       "--verbose", flags.verbose,
-      "Print what --dry-run prints, start the job, and show all that the "
-      "launcher says of a failure");
+      "Print the plan (as --dry-run), start the job, and show all messages "
+      "of the launcher about a failure");
   app.add_flag("--dry-run{text}", dry_run,
-               "Print command, environment and core map; start nothing. "
+               "Print command, environment and core map, but start nothing; "
                "--dry-run=json prints them for programs")
       ->check(CLI::IsMember({"text", "json"}).description(""));
   Add(app, "--grace", "SECONDS", flags.grace, ParseSecondsFlag,
-      "How long ranks that are asked to stop (by a SIGTERM, SIGINT or SIGUSR1 "
-      "to hvdliterun) may take to save; default 60");
+      "Time for ranks to save after a request to stop (SIGTERM, SIGINT or "
+      "SIGUSR1 to hvdliterun); default 60");
   app.add_option("--launcher", flags.launcher,
-                 "Launcher whose command line is used")
+                 "MPI launcher that starts the ranks")
       ->check(CLI::IsMember(LauncherChoices()))
       ->capture_default_str();
   app.add_option_function<std::vector<std::string>>(
@@ -205,22 +209,22 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
            flags.launcher_arguments = absl::StrSplit(absl::StrJoin(texts, " "),
                                                      ' ', absl::SkipEmpty());
          },
-         "Words for the launcher, separated by spaces; repeatable")
+         "Arguments for the launcher, separated by spaces; repeatable")
       ->allow_extra_args(false)
-      ->type_name("'WORDS'");
+      ->type_name("'ARGUMENTS'");
   Add(app, "--network-interface", "NAMES", flags.interfaces, ParseInterfaces,
-      "Networks for MPI, UCX and the launcher: eth0,ib0");
+      "Network interfaces for MPI, UCX and the launcher: eth0,ib0");
   Add(app, "--ssh-port", "PORT", flags.ssh_port, ParseWithin<1, 65535>,
-      "Port of the hosts' sshd, where the launcher uses ssh");
+      "Port of the hosts' sshd, if the launcher uses ssh");
   Add(app, "--ssh-identity-file", "FILE", flags.ssh_identity_file, ParseText,
-      "Private key for ssh, where the launcher uses it");
+      "Private key for ssh, if the launcher uses ssh");
   app.add_flag("--oversubscribe", flags.oversubscribe,
                "Allow more ranks than cores, or threads than CPUs");
   app.add_flag("--allow-run-as-root", flags.allow_root,
-               "Let Open MPI run as root (in a container it may anyway)");
+               "Allow Open MPI to run as root (always allowed in a container)");
   Add(app, "--topology", "MACHINE", flags.topology, ParseText,
-      "With --dry-run: another machine, as an XML file of lstopo or "
-      "a synthetic description of hwloc");
+      "With --dry-run: plan for another machine, given as an XML file of "
+      "lstopo or a synthetic description of hwloc");
 }
 
 void AddAboutFlags(CLI::App& app, Flags& flags) {
@@ -230,42 +234,41 @@ void AddAboutFlags(CLI::App& app, Flags& flags) {
         ->configurable(false);
   };
   add("-v,--version", About::kVersion,
-      "Print the version of hvdlite, and the launcher that is found");
+      "Print the version of hvdlite and the launcher of this machine");
   add("--check-build", About::kBuild,
-      "Print how hvdlite was built, and what this machine has for it");
+      "Print how hvdlite was built and what this machine provides for it");
 }
 
 void AddRestartFlags(CLI::App& app, Flags& flags) {
   const std::string usual = app.option_defaults()->get_group();
   app.option_defaults()->group("Restart");
   Add(app, "--max-restarts", "K", flags.max_restarts, ParseWithin<0, kMaxCount>,
-      "Start the job again after a failure, at most so often; default 0");
+      "Start the job again after a failure, at most K times; default 0");
   Add(app, "--min-np", "N", flags.min_ranks, ParseCount,
-      "Start again with fewer ranks, down to this many, where hosts are lost; "
-      "default: -np");
+      "Smallest number of ranks for a restart after hosts are lost; default: "
+      "-np");
   Add(app, "--max-np", "N", flags.max_ranks, ParseCount,
-      "Start again with more ranks, up to this many, where hosts appear; "
-      "default: -np");
+      "Largest number of ranks for a restart after hosts appear; default: -np");
   Add(app, "--host-discovery", "PROGRAM", flags.host_discovery, ParseText,
-      "Program that prints the hosts that can be had, as lines of a host file; "
-      "asked every 5 s");
+      "Program that prints the available hosts as lines of a host file; it "
+      "runs every 5 s");
   Add(app, "--cool-down", "SECONDS", flags.cool_down, ParseSecondsFlag,
-      "How long a host that fails is left out; default 600");
+      "Time for which a failed host is not used; default 600");
   Add(app, "--elastic-timeout", "SECONDS", flags.elastic_timeout,
       ParseSecondsFlag,
-      "How long to wait for hosts where too few are left; default 600");
+      "Time to wait for hosts if too few are left; default 600");
   app.add_flag("--in-place", flags.in_place,
-               "Ranks that are left when one is lost go on without being "
-               "started again, down to --min-np, where MPI can (Open MPI 5, by "
-               "ULFM)");
+               "After a rank is lost, the other ranks continue without a "
+               "restart, down to --min-np ranks (needs Open MPI 5 with ULFM)");
   app.add_flag("--commit-memory", flags.commit_memory,
-               "Keep commits (hvdlite/elastic.h) in this process's memory, "
-               "too, so that a restart loses the steps since the last one");
+               "Also keep commits (hvdlite/elastic.h) in this process's "
+               "memory, so that a restart loses only the steps since the last "
+               "commit");
   app.option_defaults()->group(usual);
 }
 
-// --set comes first, and values are taken in the order of the options: it wins
-// over a knob's own flag.
+// --set is added first. Values are read in the order of the options, so it
+// takes precedence over a setting's own flag.
 void AddSettings(CLI::App& app, Flags& flags) {
   app.add_option_function<std::vector<std::string>>(
          "--set",
@@ -279,7 +282,7 @@ void AddSettings(CLI::App& app, Flags& flags) {
              flags.settings.push_back(*std::move(setting));
            }
          },
-         "NAME=VALUE in the ranks' environment; repeatable")
+         "Environment variable for the ranks; repeatable")
       ->allow_extra_args(false)
       ->type_name("NAME=VALUE");
   for (const ConfigOption& option : ConfigOptions()) {
@@ -298,8 +301,8 @@ void AddSettings(CLI::App& app, Flags& flags) {
   }
 }
 
-// The tool's own words, and the program's, which begin with the first word that
-// is neither a flag nor a flag's value.
+// Splits the arguments into hvdliterun's own and the program's. The latter
+// begin with the first one that is neither a flag nor a flag's value.
 std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
     const CLI::App& app, const std::vector<std::string>& arguments) {
   std::vector<std::string> own;
@@ -322,24 +325,24 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
           {arguments.begin() + static_cast<long>(i), arguments.end()}};
 }
 
-// What is no flag of ours is mpirun's, as a rule, or mistyped.
+// The error for an unknown flag: usually it is a flag of mpirun or mistyped.
 absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
   if (word == "--bind-to" || word == "--rank-by") {
     return absl::InvalidArgumentError(absl::StrCat(
         word,
-        " is mpirun's; hvdliterun binds the ranks itself: --map node, "
-        "socket, numa or core says to what"));
+        " is a flag of mpirun; hvdliterun binds the ranks itself: use --map "
+        "with node, socket, numa or core"));
   }
   const std::string nearest = NearestFlag(app, word);
   return absl::InvalidArgumentError(absl::StrCat(
-      word, " is no flag of hvdliterun; ",
+      word, " is not a flag of hvdliterun; ",
       nearest.empty()
-          ? absl::StrCat("if it is the launcher's, write --launcher-args '",
-                         word, " ...'; variables are set by --set NAME=VALUE")
+          ? absl::StrCat("pass flags to the launcher with --launcher-args '",
+                         word, " ...', and variables with --set NAME=VALUE")
           : absl::StrCat("did you mean ", nearest, "?")));
 }
 
-// Gives the flags that it is short for.
+// Sets the flags for which --map-by is a shorthand.
 void SpellOut(const Placement& placement, Flags& flags) {
   flags.map = placement.domain;
   if (!placement.cores_per_rank.has_value()) return;
@@ -358,7 +361,8 @@ absl::StatusOr<Flags> CheckRestart(Flags flags) {
   }
   if (flags.in_place && !flags.min_ranks.has_value()) {
     return absl::InvalidArgumentError(
-        "--in-place needs --min-np N: with how many ranks the job may go on");
+        "--in-place needs --min-np N, the smallest number of ranks with which "
+        "the job may continue");
   }
   if (flags.ranks.value_or(1) > flags.max_ranks.value_or(kMaxCount)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -367,7 +371,7 @@ absl::StatusOr<Flags> CheckRestart(Flags flags) {
   if (!flags.host_discovery.empty() &&
       !(flags.host_list.empty() && flags.hostfile.empty())) {
     return absl::InvalidArgumentError(
-        "--host-discovery names the hosts: leave -H and --hostfile out");
+        "--host-discovery names the hosts: remove -H and --hostfile");
   }
   return flags;
 }
@@ -386,14 +390,14 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   AddSettings(app, flags);
   AddAboutFlags(app, flags);
   app.set_config("--config-file", "",
-                 "Flags that are not given here: lines such as np = 4, "
-                 "preset = \"a64fx-numa\"")
+                 "File with flags, in lines such as np = 4 or preset = "
+                 "\"a64fx-numa\"; flags of the command line take precedence")
       ->type_name("FILE");
   const auto file = std::make_shared<FlagsFile>(app);
   app.config_formatter(file);
 
   auto [own, program] = SplitWords(app, arguments);
-  std::reverse(own.begin(), own.end());  // as CLI11 wants them
+  std::reverse(own.begin(), own.end());  // the order that CLI11 needs
   try {
     app.parse(own);
   } catch (const CLI::CallForHelp&) {
@@ -414,11 +418,11 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   flags.program = std::move(program);
   if (flags.program.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("which program? None is given: ", kUsage));
+        absl::StrCat("no program is given: ", kUsage));
   }
   if (!flags.topology.empty() && !flags.dry_run.has_value()) {
     return absl::InvalidArgumentError(
-        "--topology describes another machine: it goes with --dry-run only");
+        "--topology describes another machine: use it only with --dry-run");
   }
   return CheckRestart(flags);
 }

@@ -12,14 +12,14 @@
 
 namespace hvdlite::launch {
 
-// What is told instead of starting a job.
+// What is printed instead of starting a job.
 enum class About { kVersion, kBuild };
 
-// How --dry-run tells the plan.
+// The format in which --dry-run prints the plan.
 enum class DryRunFormat { kText, kJson };
 
-// Which malloc the ranks use, and how it is set up for tensors: freed memory is
-// kept, since the next step needs the same again.
+// The malloc of the ranks. It is set up for tensors: freed memory is kept,
+// because the next step needs the same memory again.
 enum class Allocator { kDefault, kJemalloc, kTcmalloc };
 
 struct Flags {
@@ -27,7 +27,7 @@ struct Flags {
   std::string host_list;
   std::string hostfile;
   std::optional<Domain> map;
-  // --map-by, which gives `map` and, unless they are given themselves,
+  // --map-by. It sets `map` and, if they are not set by their own flags,
   // `threads` and `comm_core`.
   std::optional<Placement> placement;
   std::optional<int> threads;
@@ -37,18 +37,18 @@ struct Flags {
   bool huge_pages = false;
   std::string preset;
   std::string openmp = "auto";
-  std::vector<Variable> settings;  // --set first, then hvdlite's knobs
+  std::vector<Variable> settings;  // --set first, then hvdlite's own settings
   std::string output_dir;
-  bool overwrite = false;  // the logs of an earlier job there
+  bool overwrite = false;  // remove the logs of an earlier job
   bool report = false;
-  bool verbose = false;                 // tells the plan before each start
-  std::optional<DryRunFormat> dry_run;  // none: the job is started
+  bool verbose = false;                 // print the plan before each start
+  std::optional<DryRunFormat> dry_run;  // nullopt: start the job
   std::string launcher = "auto";
   std::vector<std::string> launcher_arguments;
   std::vector<std::string> interfaces;  // --network-interface
   std::optional<int> ssh_port;
   std::string ssh_identity_file;
-  // Starts after the first one, when ranks fail or hosts come and go.
+  // Restarts when ranks fail, or hosts appear or disappear.
   int max_restarts = 0;
   std::optional<int> min_ranks;
   std::optional<int> max_ranks;
@@ -62,14 +62,15 @@ struct Flags {
   bool allow_root = false;
   std::string topology;
   std::vector<std::string> program;
-  // Instead of all that: what --version or --check-build asks for, and the text
-  // of --help.
+  // Set instead of the fields above: the request of --version or --check-build,
+  // or the text of --help.
   std::optional<About> about;
   std::string help;
 };
 
-// `arguments` without the program's name; what they leave out is taken from the
-// file of --config-file. InvalidArgument says what is wrong, and in which file.
+// `arguments`: without the program's name. Flags that are not among them are
+// read from the file of --config-file. InvalidArgument names the problem and
+// the file.
 absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments);
 
 }  // namespace hvdlite::launch

@@ -29,7 +29,7 @@ std::vector<CLI::ConfigItem> FlagsFile::from_config(std::istream& input) const {
         absl::c_any_of(others, [](auto* o) { return o->count() > 0; })) {
       continue;
     }
-    // CLI11 takes what has commas for a list.
+    // CLI11 splits values with commas into lists.
     if (option.get_items_expected_max() == 1) {
       item.inputs = {absl::StrJoin(item.inputs, ",")};
     }
@@ -48,7 +48,7 @@ const CLI::Option& FlagsFile::OptionOf(const CLI::ConfigItem& item) const {
   };
   if (!item.parents.empty()) {
     fail(absl::StrCat("[", absl::StrJoin(item.parents, "."),
-                      "]: the file has no sections, only lines such as "
+                      "]: sections are not allowed; write only lines such as "
                       "'np = 4'"));
   }
   const std::string flag = absl::StrCat("--", item.name);
@@ -56,13 +56,13 @@ const CLI::Option& FlagsFile::OptionOf(const CLI::ConfigItem& item) const {
   if (option == nullptr) {
     const std::string nearest = NearestFlag(app_, flag);
     fail(absl::StrCat(
-        "'", item.name, "' is no flag of hvdliterun, without its dashes",
+        "'", item.name, "' is not a flag of hvdliterun (without its dashes)",
         nearest.empty()
             ? ""
             : absl::StrCat("; did you mean ", nearest.substr(2), "?")));
   }
   if (!option->get_configurable()) {
-    fail(absl::StrCat("'", item.name, "' belongs on the command line"));
+    fail(absl::StrCat("'", item.name, "' is allowed only on the command line"));
   }
   return *option;
 }

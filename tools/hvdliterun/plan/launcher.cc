@@ -34,10 +34,10 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   if (!options.local) {
     words.insert(words.end(), {"--host", HostList(options.hosts)});
   }
-  // In a batch system's job, mpirun takes slots from there whatever --host
-  // says, and refuses more ranks (PBS without mpiprocs has one slot a node).
-  // How many fit, hvdliterun has counted itself. Where slots are too few,
-  // mpirun deals ranks evenly over the hosts, in order.
+  // In a batch job, mpirun uses the slots of the job, not those of --host, and
+  // refuses more ranks (PBS without mpiprocs has one slot per node).
+  // hvdliterun has counted the ranks itself, so it allows more. If there are
+  // too few slots, mpirun distributes ranks evenly over the hosts, in order.
   const bool count_slots =
       !options.slots_of_batch_system || options.oversubscribe;
   words.insert(words.end(),
@@ -51,19 +51,20 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   if (options.in_place) words.insert(words.end(), {"--with-ft", "ulfm"});
   const bool prrte = MajorVersion(options.launcher).value_or(0) >= 5;
   if (prrte) {
-    // Its threads that start ranks may lose those that end within milliseconds,
-    // and wait for them for ever (PRRTE 3.0.8).
+    // The threads of mpirun that start ranks may miss the end of ranks that run
+    // only milliseconds, and wait for them forever (PRRTE 3.0.8).
     words.insert(words.end(), {"--prtemca", "odls_base_max_threads", "0"});
   }
   if (prrte && options.slots_of_batch_system) {
-    // Open MPI 5.0.7 dies of a Grid Engine job that it reads; --host names it.
+    // Open MPI 5.0.7 crashes when it reads a Grid Engine job. It needs no
+    // reading, because --host names the hosts.
     words.insert(words.end(), {"--prtemca", "ras", "^gridengine"});
   }
   if (!options.interfaces.empty()) {
     const std::string names = absl::StrJoin(options.interfaces, ",");
     words.insert(words.end(), {"--mca", "btl_tcp_if_include", names});
-    // Starting ranks of this machine takes no network; Open MPI 5 refuses lo
-    // for it.
+    // Starting ranks on this machine needs no network, and Open MPI 5 does not
+    // accept lo here.
     if (!options.local) {
       words.insert(words.end(),
                    {prrte ? "--prtemca" : "--mca",
@@ -83,7 +84,7 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   return words;
 }
 
-// The environment travels as it is (-genvall is the default).
+// The whole environment is passed on (-genvall is the default).
 Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
   Words words = {options.launcher.program, "-n", ranks};
   if (!options.local) {
@@ -93,7 +94,8 @@ Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
   for (const std::string& name : options.interfaces) {
     words.insert(words.end(), {"-iface", name});
   }
-  // Intel's binds by itself, and knows this of its own command line only.
+  // Intel's mpiexec binds ranks itself, and reads this setting only from its
+  // command line.
   if (!options.intel_pin.empty()) {
     words.insert(words.end(), {"-genv", "I_MPI_PIN", options.intel_pin});
   }
@@ -107,7 +109,7 @@ Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
     const int each = hosts.front().slots;
     const bool even = absl::c_all_of(
         hosts, [&](const Host& host) { return host.slots == each; });
-    Words names;  // uneven: a host's name for each of its ranks
+    Words names;  // uneven: the host's name once per rank
     for (const Host& host : hosts) {
       names.insert(names.end(), even ? 1 : static_cast<size_t>(host.slots),
                    host.name);
@@ -124,7 +126,7 @@ Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
   return words;
 }
 
-// The job's --mpi options place and bind the ranks.
+// The --mpi options of the job place and bind the ranks.
 Words PjsubCommand(const LaunchOptions& options, const std::string& ranks) {
   return {options.launcher.program, "-n", ranks};
 }
@@ -190,7 +192,7 @@ absl::StatusOr<Launcher> ParseLauncher(absl::string_view text) {
     if (text == kind.name) return kind.launcher;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--launcher ", text, ": none of ",
+      absl::StrCat("--launcher ", text, ": it is not one of ",
                    absl::StrJoin(LauncherChoices(), ", ")));
 }
 
@@ -240,22 +242,23 @@ using VersionOf =
 constexpr std::array kMpiPrograms = {"mpirun", "mpiexec", "mpiexec.hydra",
                                      "orterun"};
 
-// By what `mpirun --version` prints; an error quotes it.
+// Detects the launcher by the output of `mpirun --version`. An error quotes it.
 absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
   for (const LauncherKind& kind : Kinds()) {
     for (const std::string& word : kind.version_words) {
       if (absl::StrContains(version, word)) return kind.launcher;
     }
   }
-  return absl::NotFoundError(absl::StrCat(
-      "it says '", version.substr(0, version.find('\n')),
-      "', which is no launcher that is known; name its kind with --launcher"));
+  return absl::NotFoundError(absl::StrCat("unknown launcher with the version '",
+                                          version.substr(0, version.find('\n')),
+                                          "'; name its kind with --launcher"));
 }
 
-// The first program here of the kind `wanted`. Else, if that is only
-// preferred, the first of a known kind; if it is `named`, the first of one that
-// is not known, or its usual name where there is none. NotFound says what there
-// is instead, and of several the last.
+// Finds the first program of the kind `wanted` on this machine. If there is
+// none and the kind is only preferred: the first program of a known kind. If
+// the user `named` the kind: the first program of an unknown kind, or the usual
+// name if there is no program. NotFound names a program of another kind, the
+// last if there are several.
 absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> wanted,
                                         bool named,
                                         const VersionOf& version_of) {
@@ -285,10 +288,10 @@ absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> wanted,
   if (!named) return reason;
   if (unknown.has_value()) return *unknown;
   if (!known.has_value()) return ProgramOf(*wanted);
-  return absl::NotFoundError(
-      absl::StrCat("--launcher ", KindOf(*wanted).name, ": ", known->program,
-                   " here is of the kind ", KindOf(known->launcher).name,
-                   ": load the other MPI's module, or leave --launcher out"));
+  return absl::NotFoundError(absl::StrCat(
+      "--launcher ", KindOf(*wanted).name, ": ", known->program,
+      " on this host is of the kind ", KindOf(known->launcher).name,
+      ": load the module of the other MPI, or remove --launcher"));
 }
 
 }  // namespace

@@ -32,13 +32,13 @@ using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 absl::StatusOr<Topology> NewTopology() {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) {
-    return absl::InternalError("hwloc cannot be started: no memory?");
+    return absl::InternalError("cannot start hwloc: out of memory?");
   }
   return Topology(topology);
 }
 
 hwloc_obj_type_t CoreType(hwloc_topology_t topology) {
-  // A system that does not tell cores apart has its processing units for them.
+  // If the system reports no cores, its processing units count as cores.
   return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE
                                                                 : HWLOC_OBJ_PU;
 }
@@ -49,7 +49,7 @@ int PackageOf(hwloc_topology_t topology, hwloc_obj_t core) {
   return package != nullptr ? static_cast<int>(package->logical_index) : 0;
 }
 
-// In the machine's order.
+// The objects in the machine's order.
 std::vector<hwloc_obj_t> ObjectsOf(hwloc_topology_t topology,
                                    hwloc_obj_type_t type) {
   std::vector<hwloc_obj_t> objects;
@@ -61,7 +61,7 @@ std::vector<hwloc_obj_t> ObjectsOf(hwloc_topology_t topology,
   return objects;
 }
 
-// The first NUMA node with CPUs, among them this core's.
+// The first NUMA node that contains the CPUs of this core.
 int NumaNodeOf(hwloc_topology_t topology, hwloc_obj_t core) {
   for (const hwloc_obj_t node : ObjectsOf(topology, HWLOC_OBJ_NUMANODE)) {
     if (hwloc_bitmap_isincluded(core->cpuset, node->cpuset)) {
@@ -98,7 +98,7 @@ std::vector<MachineCache> CachesOf(hwloc_topology_t topology) {
   return caches;
 }
 
-// Of a loaded topology, less CPUs that are not in `usable`.
+// The machine of a loaded topology, only with the CPUs in `usable`.
 absl::StatusOr<Machine> MachineOfTopology(hwloc_topology_t topology,
                                           hwloc_const_bitmap_t usable) {
   Machine machine;
@@ -120,7 +120,7 @@ absl::StatusOr<Machine> MachineOfTopology(hwloc_topology_t topology,
   }
   if (machine.cores.empty()) {
     return absl::FailedPreconditionError(
-        "hwloc finds no CPU that may be used on this machine");
+        "hwloc finds no CPU that this process may use");
   }
   machine.numa_nodes.assign(nodes.begin(), nodes.end());
   machine.memory_nodes = MemoryNodesOf(topology);
@@ -167,14 +167,14 @@ absl::StatusOr<Machine> MachineOf(const std::string& text) {
   if (error != 0 && is_file) {
     return absl::InvalidArgumentError(absl::StrCat(
         text,
-        " cannot be read as a topology in hwloc's XML; make one with "
+        " is not a readable topology in hwloc's XML format; make one with "
         "'lstopo ",
         text, "'"));
   }
   if (error != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", text,
-        "' is no synthetic topology of hwloc, such as "
+        "' is neither a synthetic topology of hwloc, such as "
         "'pack:2 [numa] core:9 pu:2', nor a file that ends in .xml"));
   }
   if (hwloc_topology_load(topology.get()) != 0) {

@@ -1,5 +1,5 @@
-// Machine: what hwloc says about one node: its cores, where they lie, and which
-// of them may be used.
+// Machine: the cores of one node, their places, and which may be used. hwloc
+// provides them.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,26 @@
 namespace hvdlite::launch {
 
 struct MachineCore {
-  std::vector<int> cpus;  // hardware threads, by the system's numbers
-  int package = 0;        // from 0, in the machine's order
-  int numa_node = 0;      // by the system's number
+  std::vector<int> cpus;  // hardware threads, numbered by the system
+  int package = 0;        // numbered from 0, in the machine's order
+  int numa_node = 0;      // numbered by the system
 };
 
 struct MachineCache {
   int level = 0;
   int count = 0;
-  int64_t bytes = 0;  // of one
+  int64_t bytes = 0;  // of one cache
 };
 
 struct Machine {
-  // Those with a CPU that may be used, in the machine's order, in which
-  // neighbours share caches. Only usable CPUs are listed.
+  // Cores with a usable CPU, in the machine's order: neighbours share caches.
+  // Only usable CPUs are listed.
   std::vector<MachineCore> cores;
-  // Those with usable cores, in ascending order: nodes without CPUs (memory
-  // alone) are left out.
+  // NUMA nodes with usable cores, in ascending order. Nodes without CPUs (only
+  // memory) are not listed.
   std::vector<int> numa_nodes;
-  // Those that memory may come from, likewise: nodes without CPUs, too.
+  // NUMA nodes from which memory may come, in ascending order, including nodes
+  // without CPUs.
   std::vector<int> memory_nodes;
   std::vector<MachineCache> caches;  // shared or large ones: levels 2 and up
 
@@ -39,13 +40,13 @@ struct Machine {
   std::string Describe() const;
 };
 
-// A machine that is not here: in hwloc's language (hwloc(7), "Synthetic
+// Another machine: a description in hwloc's language (hwloc(7), "Synthetic
 // topologies"), such as "pack:2 [numa] core:9 pu:2", or a file FILE.xml that
-// `lstopo FILE.xml` wrote, whose allowed CPUs are kept.
+// `lstopo FILE.xml` wrote. The allowed CPUs of the file are respected.
 absl::StatusOr<Machine> MachineOf(const std::string& text);
 
-// This one: CPUs that the control group and the affinity mask of this process
-// leave.
+// This machine, with the CPUs that the control group and the affinity mask of
+// this process allow.
 absl::StatusOr<Machine> ThisMachine();
 
 }  // namespace hvdlite::launch

@@ -44,7 +44,7 @@ absl::StatusOr<Value> ValueIn(const Names& names, absl::string_view text) {
     if (text == name) return value;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "'", text, "' is none of ",
+      "'", text, "' is not one of ",
       absl::StrJoin(names, ", ", [](std::string* out, const auto& entry) {
         absl::StrAppend(out, entry.second);
       })));
@@ -65,7 +65,7 @@ std::vector<Cores> DomainsOf(const Machine& machine, Domain domain) {
   return domains;
 }
 
-// The cores of every rank; empty ones where there are not enough.
+// The cores of every rank; empty if there are not enough cores.
 std::vector<Cores> SharesOf(const std::vector<Cores>& domains, int ranks) {
   const auto count = static_cast<size_t>(ranks);
   if (count <= domains.size()) {
@@ -76,7 +76,7 @@ std::vector<Cores> SharesOf(const std::vector<Cores>& domains, int ranks) {
   for (size_t rank = 0; rank < count; ++rank) {
     ranks_of[rank * domains.size() / count].push_back(rank);
   }
-  // Ranks work in step: a core more for some of them would wait for the others.
+  // All ranks work in step, so more cores for some ranks would be useless.
   size_t share = domains.front().size();
   for (size_t i = 0; i < domains.size(); ++i) {
     share = std::min(share, domains[i].size() / ranks_of[i].size());
@@ -91,8 +91,8 @@ std::vector<Cores> SharesOf(const std::vector<Cores>& domains, int ranks) {
   return shares;
 }
 
-// As hvdlite itself would choose: the last core that shares the NUMA node of
-// the first one.
+// The same choice as hvdlite's own: the last core on the NUMA node of the first
+// one.
 size_t LastOnTheFirstNumaNode(const Machine& machine, const Cores& cores) {
   size_t last = cores.back();
   for (const size_t core : cores) {
@@ -112,7 +112,7 @@ absl::StatusOr<std::optional<size_t>> CommCoreOf(const Machine& machine,
     case CommCore::Kind::kNone:
       return std::nullopt;
     case CommCore::Kind::kAuto: {
-      // With fewer threads asked for than there are cores, one is free anyway.
+      // If fewer threads than cores are requested, a core is free anyway.
       const bool spare = options.threads.has_value()
                              ? *options.threads < cores
                              : cores >= kCoresForACommCore;
@@ -126,9 +126,9 @@ absl::StatusOr<std::optional<size_t>> CommCoreOf(const Machine& machine,
     return absl::InvalidArgumentError(absl::StrCat(
         "--comm-core ", options.comm_core.number, ": each rank has ", cores,
         cores == 1 ? " core" : " cores",
-        cores < 2 ? ", which computes: use --comm-core none, or fewer ranks"
+        cores < 2 ? ", and it computes: use --comm-core none or fewer ranks"
                   : absl::StrCat(", from 0 to ", cores - 1,
-                                 ": name one of these, none or auto")));
+                                 ": use one of these, none or auto")));
   }
   return share[static_cast<size_t>(options.comm_core.number)];
 }
@@ -145,12 +145,12 @@ absl::Status CheckMemoryNodes(const Machine& machine, const Memory& memory) {
     if (std::ranges::count(machine.memory_nodes, node) > 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "--mem ", MemoryText(memory), ": the host has no NUMA node ", node,
-        ", but ", support::FormatCpuList(machine.memory_nodes)));
+        "; its nodes are ", support::FormatCpuList(machine.memory_nodes)));
   }
   return absl::OkStatus();
 }
 
-// `nodes` are those of the rank's cores.
+// `nodes`: those of the rank's cores.
 std::vector<int> MemoryNodes(const Machine& machine, const Memory& memory,
                              const std::vector<int>& nodes) {
   if (!memory.nodes.empty()) return memory.nodes;
@@ -182,7 +182,7 @@ void FillIn(const Machine& machine, const Memory& memory, RankPlan& plan) {
       MemoryNodes(machine, memory, {nodes.begin(), nodes.end()});
 }
 
-// Ranks that share all cores of their domain.
+// Plans for ranks that share all cores of their domain.
 std::vector<RankPlan> OversubscribedPlans(const Machine& machine,
                                           const std::vector<Cores>& domains,
                                           int ranks,
@@ -201,9 +201,9 @@ std::vector<RankPlan> OversubscribedPlans(const Machine& machine,
 }
 
 std::vector<Preset> MakePresets() {
-  // Of Fujitsu's large-page library. Pages come at the first touch, so that
-  // they lie on the NUMA node of the thread that works with them; freed memory
-  // is kept; threads do not share one arena's lock.
+  // Settings of Fujitsu's large-page library: pages are allocated at the first
+  // touch, so that they are on the NUMA node of the thread that uses them;
+  // freed memory is kept; threads do not share the lock of one arena.
   const std::vector<std::pair<std::string, std::string>> large_pages = {
       {"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"},
       {"XOS_MMM_L_PAGING_POLICY", "demand:demand:demand"},
@@ -212,9 +212,9 @@ std::vector<Preset> MakePresets() {
   const std::vector<std::pair<std::string, std::string>> core_by_core = {
       {"KMP_AFFINITY", "granularity=fine,compact,1,0"}, {"KMP_BLOCKTIME", "1"}};
   return {
-      // A core of its own for the coordinator would be a twelfth of the rank.
+      // No core for the coordinator: it would be a twelfth of the rank's cores.
       {.name = "a64fx-numa",
-       .help = "a rank for each of the four NUMA nodes of an A64FX",
+       .help = "one rank per NUMA node of an A64FX (four ranks)",
        .domain = Domain::kNuma,
        .comm_core = CommCore{.kind = CommCore::Kind::kNone},
        .variables = large_pages},
@@ -222,11 +222,11 @@ std::vector<Preset> MakePresets() {
        .help = "one rank on all 48 cores of an A64FX",
        .variables = large_pages},
       {.name = "xeon-socket",
-       .help = "a rank for each socket, its threads bound core by core",
+       .help = "one rank per socket, each thread bound to a core",
        .domain = Domain::kSocket,
        .variables = core_by_core},
       {.name = "interleave",
-       .help = "one rank on all sockets, memory page by page from all of them",
+       .help = "one rank on all sockets, memory interleaved page by page",
        .memory = {.policy = MemoryPolicy::kInterleave},
        .variables = core_by_core},
   };
@@ -264,9 +264,9 @@ absl::StatusOr<Placement> ParsePlacement(absl::string_view text) {
   if (known) return placement;
   return absl::InvalidArgumentError(absl::StrCat(
       "'", text,
-      "' is not ppr:N:DOMAIN or ppr:N:DOMAIN:pe=CORES, with N ranks for each "
-      "node, socket, numa or core. Of mpirun's words these are known; "
-      "hvdliterun binds the ranks itself, and --map says to what"));
+      "' is not ppr:N:DOMAIN or ppr:N:DOMAIN:pe=CORES with N ranks per node, "
+      "socket, numa or core. hvdliterun accepts no other form of mpirun's "
+      "--map-by; it binds the ranks itself (--map)"));
 }
 
 int RanksOf(const Placement& placement, const Machine& machine) {
@@ -283,7 +283,7 @@ absl::StatusOr<Memory> ParseMemory(absl::string_view text) {
                               *policy != MemoryPolicy::kInherit;
   if (!policy.ok() || (names_nodes && !may_name_nodes)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is none of ", kMemoryWords));
+        absl::StrCat("'", text, "' is not one of ", kMemoryWords));
   }
   Memory memory = {.policy = *policy};
   if (!names_nodes) return memory;
@@ -292,7 +292,7 @@ absl::StatusOr<Memory> ParseMemory(absl::string_view text) {
   if (memory.nodes.empty() || memory.nodes.size() > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", text, "' names ", memory.nodes.size(),
-                     " NUMA nodes: write ", kMemoryWords));
+                     " NUMA nodes: use ", kMemoryWords));
   }
   return memory;
 }
@@ -309,7 +309,7 @@ absl::StatusOr<CommCore> ParseCommCore(absl::string_view text) {
   CommCore comm_core = {.kind = CommCore::Kind::kNumber};
   if (!absl::SimpleAtoi(text, &comm_core.number) || comm_core.number < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", text, "' is none of none, auto and a core's number, from 0"));
+        "'", text, "' is not none, auto or the number of a core, from 0"));
   }
   return comm_core;
 }
@@ -331,7 +331,7 @@ absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
       return OversubscribedPlans(machine, domains, ranks, options);
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        ranks, " ranks on a host with ", machine.cores.size(),
+        ranks, " ranks do not fit on a host with ", machine.cores.size(),
         machine.cores.size() == 1 ? " usable core" : " usable cores",
         " (--map ", DomainName(options.domain),
         "): start fewer, or let them share cores with --oversubscribe"));
@@ -350,11 +350,11 @@ absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
     if (static_cast<size_t>(plan.threads) > cpus) {
       if (!options.oversubscribe) {
         return absl::InvalidArgumentError(absl::StrCat(
-            plan.threads, " threads a rank on ", cpus,
+            plan.threads, " threads per rank do not fit on ", cpus,
             cpus == 1 ? " CPU" : " CPUs", " (--map ",
             DomainName(options.domain), ", ", ranks,
             ranks == 1 ? " rank" : " ranks",
-            " a host): lower --threads, or share CPUs with --oversubscribe"));
+            " per host): lower --threads, or share CPUs with --oversubscribe"));
       }
       plan.oversubscribed = true;
     }
@@ -365,7 +365,7 @@ absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
 }
 
 std::string OpenMpPlaces(const Machine& machine, const RankPlan& plan) {
-  // With a place for each CPU, `close` would fill the first cores and leave the
+  // With one place per CPU, `close` would fill the first cores and leave the
   // last ones idle, unless there is a thread for every CPU.
   const bool by_core =
       static_cast<size_t>(plan.threads) != CpusOf(machine, plan.compute_cores);

@@ -1,5 +1,5 @@
-// Plan: which cores of a host each of its ranks computes on, which one its
-// coordinator has, and where its memory comes from.
+// Plan: for each rank of a host the cores on which it computes, the core of its
+// coordinator, and the NUMA nodes of its memory.
 #pragma once
 
 #include <optional>
@@ -13,38 +13,38 @@
 
 namespace hvdlite::launch {
 
-// What ranks get a share of.
+// The part of a machine of which each rank gets a share.
 enum class Domain { kNode, kSocket, kNuma, kCore };
 
 absl::string_view DomainName(Domain domain);
 absl::StatusOr<Domain> ParseDomain(absl::string_view text);
 
 enum class MemoryPolicy {
-  kLocal,       // the node of the CPU that touches it first
-  kInterleave,  // page by page over NUMA nodes: all with usable CPUs
-  kBind,        // those nodes and no others: of the rank's cores
-  kPreferred,   // one node, others when it is full: the first that kBind has
-  kInherit,     // as the launcher has it
+  kLocal,       // the node of the CPU that touches a page first
+  kInterleave,  // page by page over all NUMA nodes with usable CPUs
+  kBind,        // only the nodes of the rank's cores
+  kPreferred,   // the first node of the rank's cores; others when it is full
+  kInherit,     // the policy of the launcher
 };
 
 absl::string_view MemoryPolicyName(MemoryPolicy policy);
 
-// Where the memory of a rank comes from.
+// The NUMA nodes from which a rank gets its memory.
 struct Memory {
   MemoryPolicy policy = MemoryPolicy::kLocal;
-  std::vector<int> nodes = {};  // instead of those that the policy says
+  std::vector<int> nodes = {};  // in place of the policy's own nodes
 
   bool operator==(const Memory&) const = default;
 };
 
-// "local", "interleave", "bind=0,2-3", "preferred=1".
+// Parses "local", "interleave", "bind=0,2-3", "preferred=1".
 absl::StatusOr<Memory> ParseMemory(absl::string_view text);
 inline constexpr char kMemoryWords[] =
     "local, interleave, bind, preferred, interleave=0,1, bind=0, preferred=1";
 std::string MemoryText(const Memory& memory);
 
-// Where ranks go as Open MPI's --map-by spells it: "ppr:1:numa:pe=12" are one
-// rank for each NUMA node, with 12 cores.
+// A placement of ranks in the notation of Open MPI's --map-by.
+// "ppr:1:numa:pe=12" means one rank per NUMA node with 12 cores.
 struct Placement {
   int ranks_per_domain = 1;
   Domain domain = Domain::kNode;
@@ -54,14 +54,15 @@ struct Placement {
 };
 absl::StatusOr<Placement> ParsePlacement(absl::string_view text);
 
-// So many ranks a host has room for: of each of its domains ranks_per_domain.
+// The number of ranks that a host has room for: ranks_per_domain for each of
+// its domains.
 int RanksOf(const Placement& placement, const Machine& machine);
 
-// The core of the coordinator's thread.
+// The core of the background thread, which runs the coordinator.
 struct CommCore {
   enum class Kind {
-    kNone,    // it shares the computing cores
-    kAuto,    // one of its own where that costs little
+    kNone,    // none of its own: it shares the computing cores
+    kAuto,    // its own core, if this costs little
     kNumber,  // the rank's core of this number
   };
   Kind kind = Kind::kAuto;
@@ -74,14 +75,13 @@ struct CommCore {
 absl::StatusOr<CommCore> ParseCommCore(absl::string_view text);
 std::string CommCoreText(const CommCore& comm_core);
 
-// From how many cores a rank has on, `auto` takes one of them for the
-// coordinator: an eighth of the computing power at most.
+// With `auto`, a rank with at least this many cores gives one of them to the
+// coordinator: at most an eighth of the computing power.
 inline constexpr int kCoresForACommCore = 8;
 
 struct PlanOptions {
   Domain domain = Domain::kNode;
-  std::optional<int> threads =
-      {};  // none: the cores that are left for computing
+  std::optional<int> threads = {};  // nullopt: one per computing core
   CommCore comm_core = {};
   Memory memory = {};
   bool oversubscribe = false;
@@ -89,47 +89,47 @@ struct PlanOptions {
 
 struct RankPlan {
   std::vector<size_t> compute_cores;  // indices of Machine::cores, in order
-  std::optional<size_t> comm_core;    // likewise
+  std::optional<size_t> comm_core;    // index of Machine::cores
   int threads = 1;
-  std::vector<int> cpus = {};  // that the process may use: of all these cores
-  std::vector<int> memory_nodes = {};  // that its memory policy has, or none
-  // Shares its cores with other ranks, or has more threads than CPUs: nothing
-  // is pinned to a single core.
+  std::vector<int> cpus = {};  // of all these cores; the process may use them
+  std::vector<int> memory_nodes = {};  // of its memory policy; may be empty
+  // It shares its cores with other ranks, or has more threads than CPUs: no
+  // thread is pinned to a single core.
   bool oversubscribed = false;
 };
 
-// Deals a host's cores to its `ranks`. With as many domains as ranks or more,
-// rank r gets domain r; with fewer, the ranks are dealt over the domains in
-// order, and each domain's cores to its ranks, equally many to all ranks of the
-// host. Errors: a rank without a core or more threads than CPUs (unless
-// `oversubscribe`), a coordinator's core that the rank does not have, memory of
-// nodes that the host does not have.
+// Distributes a host's cores to its `ranks`. If there are at least as many
+// domains as ranks, rank r gets domain r. Else the ranks are distributed over
+// the domains in order, and each domain's cores over its ranks; all ranks of
+// the host get the same number of cores. Errors: a rank without a core or more
+// threads than CPUs (unless `oversubscribe`), a coordinator's core that the
+// rank does not have, memory nodes that the host does not have.
 absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
                                                int ranks,
                                                const PlanOptions& options);
 
-// "{0,18},{1,19}": a place for each compute core; a place for each CPU where
-// there is a thread for each.
+// "{0,18},{1,19}": one place per computing core, or one place per CPU if there
+// is a thread for each CPU.
 std::string OpenMpPlaces(const Machine& machine, const RankPlan& plan);
 
-// The CPU that HVDLITE_COORDINATOR_CORE names; none where there is no core.
+// The CPU for HVDLITE_COORDINATOR_CORE; nullopt if the coordinator has no core.
 std::optional<int> CoordinatorCpu(const Machine& machine, const RankPlan& plan);
 
-// Settings that published studies of training on CPU clusters arrived at.
+// Settings from published studies of training on CPU clusters.
 struct Preset {
   std::string name;
   std::string help;
   Domain domain = Domain::kNode;
   Memory memory = {};
-  std::optional<CommCore> comm_core = {};  // none: as without a preset
-  // KMP_* too: they are translated for libgomp.
+  std::optional<CommCore> comm_core = {};  // nullopt: as without a preset
+  // May contain KMP_*, which are translated for libgomp.
   std::vector<std::pair<std::string, std::string>> variables;
 };
 
-// docs/launching.md says where each is from.
+// docs/launching.md names the study of each preset.
 const std::vector<Preset>& Presets();
 
-// Null if there is none of that name.
+// Null if there is no preset with this name.
 const Preset* FindPreset(const std::string& name);
 
 }  // namespace hvdlite::launch

@@ -34,11 +34,11 @@ void NoteSharedCores(const std::string& setting, const std::string& origin,
                      Variables& variables) {
   variables.Note(absl::StrCat(
       setting, " of ", origin,
-      " pins no threads: with --oversubscribe ranks may share cores, and each "
-      "would pin its threads to the first of them"));
+      " does not pin threads: with --oversubscribe ranks may share cores, and "
+      "each would pin its threads to the first of them"));
 }
 
-// `origin` is where NAME=value is from.
+// `origin`: where the setting NAME=value comes from.
 void OfferTranslation(const std::string& name, const std::string& value,
                       const std::string& origin, bool may_share_cores,
                       Variables& variables) {
@@ -47,7 +47,7 @@ void OfferTranslation(const std::string& name, const std::string& value,
   const std::string setting = absl::StrCat(name, "=", value);
   std::vector<std::string> instead;
   for (const auto& [other, text] : translation.variables) {
-    // Each rank gets the list of its own cores.
+    // AddRankVariables() gives each rank the list of its own cores.
     if (other == "OMP_PLACES" && text == "cores") {
       if (!may_share_cores) instead.push_back("OMP_PLACES=its cores");
       continue;
@@ -61,13 +61,14 @@ void OfferTranslation(const std::string& name, const std::string& value,
       instead.push_back(absl::StrCat(other, "=", text));
     }
   }
-  std::string note = absl::StrCat(setting, " of ", origin,
-                                  " does nothing in libgomp, which the program "
-                                  "links");
+  std::string note =
+      absl::StrCat(setting, " of ", origin,
+                   " does nothing, because the program links libgomp");
   if (!instead.empty()) {
-    absl::StrAppend(&note, ": ", absl::StrJoin(instead, " "), " instead");
+    absl::StrAppend(&note, "; it gets ", absl::StrJoin(instead, " "),
+                    " instead");
   } else if (!translation.remark.empty()) {
-    absl::StrAppend(&note, ": ", translation.remark);
+    absl::StrAppend(&note, " (", translation.remark, ")");
   }
   variables.Note(note);
 }
@@ -82,7 +83,7 @@ void AddPreset(const Preset& preset, support::OpenMpRuntime runtime,
     } else if (name == "KMP_AFFINITY" && may_share_cores) {
       NoteSharedCores(absl::StrCat(name, "=", value), source, variables);
     } else if (name == "KMP_AFFINITY") {
-      // All runtimes know these, and the cores are the rank's own.
+      // All runtimes know the other variables. OMP_PLACES is set for each rank.
       for (const auto& [other, text] :
            support::TranslateKmp(name, value).variables) {
         if (other != "OMP_PLACES") variables.Offer(other, text, source);
@@ -93,12 +94,13 @@ void AddPreset(const Preset& preset, support::OpenMpRuntime runtime,
   }
 }
 
-// Of variables that Fujitsu's large-page library would read if it were there.
+// Adds a note about variables of Fujitsu's large-page library if it is not
+// linked.
 void NoteLargePages(Variables& variables) {
   std::string first;
   for (const char* name : {"XOS_MMM_L_HPAGE_TYPE", "XOS_MMM_L_PAGING_POLICY"}) {
     const std::string value = variables.Get(name).value_or("");
-    if (value == "none") return;  // asks for no large pages
+    if (value == "none") return;  // large pages are not requested
     if (first.empty() && !value.empty()) first = absl::StrCat(name, "=", value);
   }
   const bool preloaded =
@@ -113,8 +115,8 @@ void NoteLargePages(Variables& variables) {
       "-lmpg, before all other libraries"));
 }
 
-// What the allocator reads, and LD_PRELOAD for one that is a library of its own
-// (what the user has there comes first).
+// Adds the allocator's variables, and LD_PRELOAD if it is a separate library
+// (after the user's own entries).
 absl::Status AddAllocator(const Flags& flags, const Surroundings& surroundings,
                           Variables& variables) {
   if (flags.allocator != Allocator::kDefault) {
@@ -134,8 +136,8 @@ absl::Status AddAllocator(const Flags& flags, const Surroundings& surroundings,
       break;
     }
     case Allocator::kJemalloc:
-      // One arena for large blocks, cleaned up in the background, and hardly
-      // ever: PyTorch's performance tuning guide.
+      // One arena for large blocks, cleaned up in the background and very
+      // rarely: from PyTorch's performance tuning guide.
       variables.Offer(
           "MALLOC_CONF",
           absl::StrCat("oversize_threshold:1,background_thread:true,"
@@ -150,8 +152,8 @@ absl::Status AddAllocator(const Flags& flags, const Surroundings& surroundings,
                       "--alloc tcmalloc");
       if (flags.huge_pages) {
         variables.Note(
-            "--huge-pages does nothing with tcmalloc: it takes the system's "
-            "pages (/sys/kernel/mm/transparent_hugepage/enabled)");
+            "--huge-pages does nothing with tcmalloc, which follows the "
+            "system's setting (/sys/kernel/mm/transparent_hugepage/enabled)");
       }
       break;
   }
@@ -181,8 +183,8 @@ absl::StatusOr<std::string> FindAllocator(Allocator allocator,
   }
   return absl::NotFoundError(absl::StrCat(
       names.files.front(), " is not on this machine (Debian: ", names.package,
-      "): install it, add its folder to LD_LIBRARY_PATH, or leave --alloc "
-      "out"));
+      "): install it, add its directory to LD_LIBRARY_PATH, or remove "
+      "--alloc"));
 }
 
 support::OpenMpRuntime RuntimeOf(
@@ -203,7 +205,7 @@ absl::Status AddJobVariables(const Flags& flags, const Program& program,
                       [](std::string* out, support::OpenMpRuntime one) {
                         absl::StrAppend(out, support::OpenMpRuntimeName(one));
                       }),
-        "): each starts threads of its own on the same cores; link one"));
+        "): each starts its own threads on the same cores; link only one"));
   }
   for (const Variable& flag : flags.settings) {
     variables.Set(flag.name, flag.value, flag.source);
@@ -227,7 +229,7 @@ absl::Status AddJobVariables(const Flags& flags, const Program& program,
       !support::HasLargePageLibrary(program.libraries)) {
     NoteLargePages(variables);
   }
-  // Bound by MPI_Init, by core and once more: MVAPICH2, Intel MPI.
+  // MPI_Init of MVAPICH2 and Intel MPI would bind the ranks a second time.
   variables.Offer("MV2_ENABLE_AFFINITY", "0", "default");
   variables.Offer("I_MPI_PIN", "0", "default");
   return AddAllocator(flags, surroundings, variables);
@@ -257,8 +259,8 @@ void AddRankVariables(const Machine& machine, const RankPlan& plan,
   const std::string own = OwnArrangement(choices.openmp, variables);
   if (!own.empty()) {
     variables.Note(absl::StrCat(own, "=", variables.Get(own).value_or(""),
-                                " arranges the threads: OMP_PROC_BIND and "
-                                "OMP_PLACES are left alone"));
+                                " places the threads: OMP_PROC_BIND and "
+                                "OMP_PLACES are not changed"));
   } else if (plan.oversubscribed) {
     variables.Offer("OMP_PROC_BIND", "false", "ranks share cores");
   } else {

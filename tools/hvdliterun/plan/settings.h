@@ -1,5 +1,5 @@
-// The variables that ranks get: those that all of them have in common, with the
-// malloc that they use, and those that follow from a rank's cores.
+// The variables that ranks get: variables of all ranks, including those for
+// malloc, and variables that depend on a rank's cores.
 #pragma once
 
 #include <string>
@@ -17,48 +17,49 @@
 
 namespace hvdlite::launch {
 
-// Path of the library, in LD_LIBRARY_PATH and the system's folders. NotFound
-// says which package has it.
+// The path of the library, searched in LD_LIBRARY_PATH and the system's
+// directories. NotFound names the package that contains it.
 absl::StatusOr<std::string> FindAllocator(Allocator allocator,
                                           const Surroundings& surroundings);
 
-// What the program links.
+// The libraries of the program.
 struct Program {
-  // Empty where it cannot be told.
+  // Empty if they are not known.
   std::vector<support::Library> libraries = {};
-  std::vector<support::OpenMpRuntime> openmp = {};  // kUnknown, likewise
+  std::vector<support::OpenMpRuntime> openmp = {};  // kUnknown if not known
   bool can_be_looked_into = false;
 };
 
-// The runtime that settings are made for: the one that is linked; kUnknown if
-// there are several (what all of them know is set, then).
+// The runtime for which variables are set: the linked one; kUnknown if there
+// are several (then only variables that all of them know are set).
 support::OpenMpRuntime RuntimeOf(
     const std::vector<support::OpenMpRuntime>& linked);
 
-// In the order of precedence: flags, the user's KMP_* in libgomp's words, the
-// preset, MPIs that would bind ranks once more, the allocator. Notes say what
-// was translated, and what does nothing. With --oversubscribe a rank may share
-// its cores with others: then no OMP_PROC_BIND is offered here, since each rank
-// would pin its first thread to the first core that they share;
-// AddRankVariables() decides. NotFound: the allocator is not there.
+// Adds variables in the order of precedence: flags, the user's KMP_* translated
+// for libgomp, the preset, variables against a second binding by MPI, the
+// allocator. Notes report translations and variables that do nothing. With
+// --oversubscribe a rank may share its cores with others. Then this function
+// offers no OMP_PROC_BIND, because each rank would pin its first thread to the
+// first shared core; AddRankVariables() decides. NotFound: the allocator's
+// library does not exist.
 absl::Status AddJobVariables(const Flags& flags, const Program& program,
                              const Surroundings& surroundings,
                              Variables& variables);
 
 struct RankChoices {
   support::OpenMpRuntime openmp = support::OpenMpRuntime::kUnknown;
-  bool threads_given = false;    // by --threads
-  bool comm_core_given = false;  // by --comm-core
+  bool threads_given = false;    // set by --threads
+  bool comm_core_given = false;  // set by --comm-core
 };
 
-// The variable of the user's that arranges threads in the runtime's own way
+// The variable with which the user places threads in the runtime's own way
 // (GOMP_CPU_AFFINITY, KMP_AFFINITY), or "".
 std::string OwnArrangement(support::OpenMpRuntime openmp,
                            const Variables& variables);
 
-// OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES and HVDLITE_COORDINATOR_CORE.
-// Threads are left where they are when the user arranges them himself, and are
-// not pinned where ranks share cores.
+// Adds OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES and HVDLITE_COORDINATOR_CORE.
+// Does not place threads if the user places them, and does not pin them if
+// ranks share cores.
 void AddRankVariables(const Machine& machine, const RankPlan& plan,
                       const RankChoices& choices, Variables& variables);
 

@@ -28,7 +28,7 @@ absl::Status TooMany(absl::string_view list) {
                                                  kMaxHosts, " hosts"));
 }
 
-// "01-03" -> 01 02 03, as wide as the first; "7" -> 7.
+// "01-03" -> 01 02 03, with the width of the first number; "7" -> 7.
 absl::StatusOr<std::vector<std::string>> ExpandRange(absl::string_view range) {
   const std::vector<absl::string_view> ends = absl::StrSplit(range, '-');
   int64_t first = 0;
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<std::string>> ExpandRange(absl::string_view range) {
   }
   if (!good || last < first) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", range, "' is no range such as 01-12"));
+        absl::StrCat("'", range, "' is not a range such as 01-12"));
   }
   if (last - first >= static_cast<int64_t>(kMaxHosts)) return TooMany(range);
   std::vector<std::string> numbers;
@@ -55,13 +55,13 @@ absl::StatusOr<std::vector<std::string>> ExpandRange(absl::string_view range) {
   return numbers;
 }
 
-// One name, with any number of brackets.
+// Expands one name with any number of brackets.
 absl::StatusOr<std::vector<std::string>> ExpandName(absl::string_view name) {
   const size_t open = name.find('[');
   if (open == absl::string_view::npos) {
     if (name.empty() || absl::StrContains(name, "]")) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' is no host name"));
+          absl::StrCat("'", name, "' is not a host name"));
     }
     return std::vector<std::string>{std::string(name)};
   }
@@ -127,7 +127,7 @@ absl::StatusOr<std::vector<int>> ExpandCounts(absl::string_view list) {
     }
     if (!good) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "'", item, "' in '", list, "' is no count such as 4 or 4(x3)"));
+          "'", item, "' in '", list, "' is not a count such as 4 or 4(x3)"));
     }
     if (static_cast<size_t>(times) > kMaxHosts - counts.size()) {
       return TooMany(list);

@@ -9,8 +9,8 @@
 
 namespace hvdlite::launch {
 
-// "n[01-03,7],login" -> n01 n02 n03 n7 login; several brackets in a name are
-// expanded in order. An error quotes what cannot be read.
+// "n[01-03,7],login" -> n01 n02 n03 n7 login. Several brackets in a name are
+// expanded in order. An error quotes the invalid part.
 absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view list);
 
 // "2(x3),1" -> 2 2 2 1.

@@ -30,12 +30,12 @@ namespace {
 absl::StatusOr<std::string> TextOfFile(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   std::error_code error;
-  // The opening of a pipe may wait for ever. /dev/stdin and the like are open
-  // already.
+  // Opening a named pipe may block forever. /dev/stdin and similar files are
+  // already open.
   if (std::filesystem::is_fifo(path, error) &&
       !absl::StartsWith(path, "/dev/") && !absl::StartsWith(path, "/proc/")) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "cannot read ", path, ": it is a named pipe, and no regular file"));
+        "cannot read ", path, ": it is a named pipe, not a regular file"));
   }
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path, error)) {
@@ -44,7 +44,7 @@ absl::StatusOr<std::string> TextOfFile(const std::string& path) {
   std::string text(kMaxBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxBytes) {  // a device without an end, say
+  if (text.size() > kMaxBytes) {  // for example an endless device
     return absl::InvalidArgumentError(
         absl::StrCat(path, " has more than ", kMaxBytes, " bytes"));
   }
@@ -84,8 +84,8 @@ std::vector<NetworkInterface> InterfacesOfThisHost() {
   return interfaces;
 }
 
-// That this process was started with, such as "interleave"; empty for the
-// system's default, or where the kernel does not tell.
+// The memory policy that this process inherited, such as "interleave"; empty
+// for the system's default or if the kernel does not report it.
 std::string InheritedMemoryPolicy() {
   const absl::StatusOr<support::NumaPolicy> policy =
       support::ThisThreadsNumaPolicy();

@@ -1,5 +1,5 @@
-// Surroundings: everything that a job's plan depends on beside the command
-// line. Tests pass their own.
+// The host environment: everything except the command line that a job's plan
+// depends on. Tests pass their own.
 #pragma once
 
 #include <functional>
@@ -17,47 +17,48 @@ namespace hvdlite::launch {
 
 struct NetworkInterface {
   std::string name;         // "ib0"
-  std::string rdma_device;  // behind it, as UCX names it: "mlx5_0:1"; or empty
+  std::string rdma_device;  // its device in UCX: "mlx5_0:1"; or empty
 };
 
 struct Surroundings {
   base::Environment environment;
   std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
   std::function<bool(const std::string& path)> exists;
-  // A file that this user may execute.
+  // Whether this is a file that this user may execute.
   std::function<bool(const std::string& path)> is_executable;
   std::function<absl::StatusOr<Machine>()> machine;
   std::function<absl::StatusOr<std::vector<support::Library>>(
       const std::string& program)>
       libraries;
-  // What `PROGRAM --version` prints.
+  // The output of `PROGRAM --version`.
   std::function<absl::StatusOr<std::string>(const std::string& program)>
       version_of;
-  // As BetterOpenBlasCoreHere().
+  // Like BetterOpenBlasCoreHere().
   std::function<std::string(const std::string& library)> better_openblas_core;
   std::function<std::vector<NetworkInterface>()> interfaces;  // of this host
-  std::string memory_policy;  // that this process was started with, or empty
+  std::string memory_policy;  // inherited by this process, or empty
   std::string self;           // path of hvdliterun
   std::string host_name;      // of this host
   bool root = false;
-  bool terminal = false;  // is standard output
+  bool terminal = false;  // whether standard output is a terminal
 };
 
-// This process's.
+// The host environment of this process.
 Surroundings RealSurroundings();
 
-// The same with `variables` beside its own, or in their place.
+// The same with `variables` added to or replacing its own.
 Surroundings With(Surroundings surroundings,
                   std::vector<std::pair<std::string, std::string>> variables);
 
-// For what hvdliterun itself says while a job runs; `rank`: of the process
-// beside it.
+// For hvdliterun's own messages while a job runs. `rank`: the rank beside which
+// this process runs.
 base::Logger OwnLog(int rank = -1);
 
-// Whether a host of this name is this one, as far as names tell.
+// Whether a host with this name is this one, judged only by the name.
 bool IsThisHost(const std::string& name, const Surroundings& surroundings);
 
-// In a container users are root, as a rule, and nothing is theirs to break.
+// Whether this process is in a container. There users are normally root, and a
+// faulty job cannot damage the system.
 bool IsContainer(const Surroundings& surroundings);
 
 }  // namespace hvdlite::launch

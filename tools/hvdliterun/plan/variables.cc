@@ -20,8 +20,8 @@ void Variables::Set(const std::string& name, const std::string& value,
   if (chosen_.contains(name)) return;
   const std::optional<std::string> old = user_.get(name);
   if (old.has_value() && *old != value) {
-    Note(absl::StrCat(source, " wins: ", name, "=", *old,
-                      " of the environment becomes ", name, "=", value));
+    Note(absl::StrCat(source, " overrides the environment: ", name, "=", *old,
+                      " becomes ", name, "=", value));
   }
   chosen_[name] = {.name = name, .value = value, .source = source};
 }
@@ -32,7 +32,7 @@ bool Variables::Offer(const std::string& name, const std::string& value,
   if (const std::optional<std::string> own = user_.get(name)) {
     if (*own != value) {
       Note(absl::StrCat(name, "=", *own, " of the environment is kept (",
-                        source, " would be ", value, ")"));
+                        source, " would set ", value, ")"));
     }
     chosen_[name] = {.name = name, .value = *own, .source = kEnvironment};
     return false;

@@ -1,5 +1,5 @@
-// Variables: the environment that ranks get on top of their launcher's, each
-// value with its source. What the user has set himself wins.
+// Variables: the variables that ranks get in addition to their launcher's
+// environment, each with its source. The user's own settings take precedence.
 #pragma once
 
 #include <map>
@@ -30,29 +30,31 @@ class Variables {
  public:
   explicit Variables(base::Environment user);
 
-  // What the user asked for on the command line. The first one stays.
+  // Sets a variable from the command line. The first value stays.
   void Set(const std::string& name, const std::string& value,
            const std::string& source);
-  // What is good as long as nobody says otherwise. Whether it was taken.
+  // Sets a default, unless the variable is set already. Returns whether the
+  // default is used.
   bool Offer(const std::string& name, const std::string& value,
              const std::string& source);
-  // Adds to a list of paths, behind what the user has there by flag or
+  // Appends to a list of paths, after the user's paths from flags or
   // environment.
   void AppendPath(const std::string& name, const std::string& path,
                   const std::string& source);
-  // The value that ranks will see.
+  // The value that ranks get.
   std::optional<std::string> Get(const std::string& name) const;
   bool Has(const std::string& name) const { return Get(name).has_value(); }
-  // Names that the user's environment sets, in order.
+  // Names in the user's environment with this prefix, in order.
   std::vector<std::string> UserNames(absl::string_view prefix) const;
 
   void Note(const std::string& text);
 
-  // By name: those that were set or offered, with the value that won.
+  // Variables that were set or offered, with their final values, sorted by
+  // name.
   std::vector<Variable> list() const;
-  // Those of list() that the environment does not have already.
+  // Those of list() that are not in the environment already.
   std::vector<Variable> changes() const;
-  // What was kept or replaced, and the like; sentences.
+  // Sentences about values that were kept or replaced, and similar.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -61,7 +63,7 @@ class Variables {
   std::vector<std::string> notes_;
 };
 
-// Names and values, as base::EnvironmentEntries() takes changes.
+// Names and values, as base::EnvironmentEntries() takes them.
 std::vector<std::pair<std::string, std::string>> PairsOf(
     const std::vector<Variable>& variables);
 

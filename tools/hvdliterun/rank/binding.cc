@@ -52,9 +52,10 @@ absl::Status BindCpus(const std::vector<int>& cpus) {
   }
   const std::vector<int> got = support::AllowedCpus();
   if (got != cpus) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "bound to the CPUs ", support::FormatCpuList(got), " instead of ",
-        support::FormatCpuList(cpus), ": the control group leaves no more"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("bound to the CPUs ", support::FormatCpuList(got),
+                     " instead of ", support::FormatCpuList(cpus),
+                     ": the control group does not allow the others"));
   }
   return absl::OkStatus();
 }
@@ -66,7 +67,7 @@ int ModeOf(MemoryPolicy memory) {
   return MPOL_LOCAL;
 }
 
-// Memory of the node that touches it first.
+// Whether pages come from the node of the CPU that touches them first.
 bool IsLocal(const support::NumaPolicy& policy) {
   const std::string name = support::NumaPolicyName(policy);
   return name == "default" || name == "local";
@@ -80,16 +81,16 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
   }
   if (syscall(SYS_set_mempolicy, mode, nodes.empty() ? nullptr : mask.data(),
               nodes.empty() ? 0 : kMaxNodes) != 0) {
-    // A kernel without NUMA, or a container that forbids the call: memory is
-    // local there as it is.
+    // The kernel has no NUMA, or a container forbids the call: there memory is
+    // local by default.
     if (memory == MemoryPolicy::kLocal && (errno == ENOSYS || errno == EPERM)) {
       return absl::OkStatus();
     }
     return Failure(absl::StrCat(
         "cannot set the memory policy ", MemoryPolicyName(memory), " on nodes ",
         support::FormatCpuList(nodes),
-        " (in a container it may need --cap-add SYS_NICE; --mem local needs "
-        "nothing)"));
+        " (in a container it may need --cap-add SYS_NICE; --mem local works "
+        "without it)"));
   }
   HVDLITE_ASSIGN_OR_RETURN(const support::NumaPolicy got,
                            support::ThisThreadsNumaPolicy());
@@ -106,13 +107,13 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
   return absl::OkStatus();
 }
 
-// From the start to after MPI_Init of a large job. A difference is told if it
-// is there twice: hwloc, while it finds out about a machine, binds the thread
-// that calls it to each CPU in turn, and back.
+// The checks cover the time from the start to the end of MPI_Init of a large
+// job. A difference is reported only if it is seen twice: hwloc, while it
+// examines a machine, binds the calling thread to each CPU in turn, and back.
 constexpr std::array kLooks = {absl::ZeroDuration(), absl::Seconds(2),
                                absl::Seconds(10), absl::Seconds(60)};
 
-// Binders of their own, with the value that turns each off.
+// Variables of MPI libraries that bind ranks, with the value that turns it off.
 struct Binder {
   const char* name;
   const char* off;
@@ -123,7 +124,7 @@ constexpr std::array kBinders = {
     Binder{"I_MPI_PIN", "0", "Intel MPI"},
     Binder{"OMPI_MCA_hwloc_base_binding_policy", "none", "Open MPI"}};
 
-// Entries of a folder of /proc whose names are numbers.
+// The entries of a directory of /proc whose names are numbers.
 std::vector<pid_t> NumbersIn(const support::SystemFiles& files,
                              const std::string& folder) {
   std::vector<pid_t> numbers;
@@ -207,9 +208,9 @@ std::string DifferenceFromPlan(const std::vector<ThreadCpus>& threads,
   if (threads_are_free && !of_program.empty() &&
       of_program.size() < plan.cpus.size()) {
     return absl::StrCat(
-        "the program's threads run on the CPUs ",
+        "the program's threads run only on the CPUs ",
         support::FormatCpuList({of_program.begin(), of_program.end()}),
-        " alone, and not on all of ", support::FormatCpuList(plan.cpus));
+        ", not on all of ", support::FormatCpuList(plan.cpus));
   }
   return "";
 }
@@ -223,38 +224,38 @@ bool ThreadsAreFree(const Variables& variables) {
 
 std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
                              const std::string& own_arrangement) {
-  // What the rank's variables themselves ask for comes first.
+  // The rank's own variables are checked first.
   const std::string core =
       variables.Get("HVDLITE_COORDINATOR_CORE").value_or("");
   if (int cpu = 0;
       absl::SimpleAtoi(core, &cpu) && !Includes(plan.cpus, {cpu})) {
     return absl::StrCat("HVDLITE_COORDINATOR_CORE=", core,
-                        " binds hvdlite's own thread there: unset it, and each "
-                        "rank gets a core of its own for it");
+                        " binds hvdlite's background thread there: unset it, "
+                        "and each rank gets its own core for this thread");
   }
   for (const Binder& binder : kBinders) {
     const std::string value = variables.Get(binder.name).value_or(binder.off);
     if (!IsOff(value)) {
-      return absl::StrCat(binder.name, "=", value, " lets ", binder.of,
+      return absl::StrCat(binder.name, "=", value, " makes ", binder.of,
                           " bind it: set ", binder.name, "=", binder.off);
     }
   }
   if (!own_arrangement.empty()) {
     const std::string value = variables.Get(own_arrangement).value_or("");
-    if (value != "disabled" && value != "none") {  // of KMP_AFFINITY
+    if (value != "disabled" && value != "none") {  // values of KMP_AFFINITY
       return absl::StrCat(own_arrangement, "=", value,
-                          " lets the OpenMP runtime bind it: unset ",
+                          " makes the OpenMP runtime bind it: unset ",
                           own_arrangement);
     }
   }
   return absl::StrCat(
-      "something else binds it. ",
+      "something else binds it: ",
       absl::StrJoin(kBinders, ", ",
                     [](std::string* out, const Binder& binder) {
                       absl::StrAppend(out, binder.name, "=", binder.off, " (",
                                       binder.of, ")");
                     }),
-      " turn MPI's own binding off; else look for taskset, numactl and "
+      " turn off MPI's own binding; otherwise look for taskset, numactl and "
       "sched_setaffinity in the program and its scripts");
 }
 

@@ -1,5 +1,5 @@
-// CPUs and memory policy of a process: set, and read back from the kernel; and
-// looked at again while a rank runs.
+// Sets the CPUs and the memory policy of a process, and checks the CPUs again
+// while a rank runs.
 #pragma once
 
 #include <sys/types.h>
@@ -16,56 +16,58 @@
 
 namespace hvdlite::launch {
 
-// Binds the calling thread, and what it becomes by exec, to `cpus` and `memory`
-// (on `nodes`), then asks the kernel what it has: an error tells the difference
-// and what to do.
+// Binds the calling thread, and the program that it executes, to `cpus` and
+// `memory` (on `nodes`). Then it reads the binding from the kernel: an error
+// names the difference and what to do.
 absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
                              const std::vector<int>& nodes);
 
 struct ThreadCpus {
   pid_t process = 0;
   pid_t thread = 0;
-  std::vector<int> cpus;  // that it may use
+  std::vector<int> cpus;  // CPUs that the thread may use
 };
 
 // All processes in `group`, from /proc.
 std::vector<pid_t> ProcessesOfGroup(
     pid_t group, const support::SystemFiles& files = support::SystemFiles());
 
-// All threads of all processes in `group`, from /proc. A process of which one
-// ends meanwhile is left out: the others alone may tell something else.
+// All threads of all processes in `group`, from /proc. If a thread of a process
+// ends meanwhile, the process is left out: its other threads alone may give a
+// wrong picture.
 std::vector<ThreadCpus> ThreadsOfGroup(
     pid_t group, const support::SystemFiles& files = support::SystemFiles());
 
-// What differs from the plan: a thread that may use CPUs beside the rank's; if
-// `threads_are_free` (nothing was asked to pin them), threads of `program` that
-// together may use only some of them. Empty if nothing does.
+// A text about a difference from the plan; empty if there is none. Differences
+// are: a thread that may use other CPUs than the rank's; and, if
+// `threads_are_free` (no setting pins them), threads of `program` that together
+// may use only some of the rank's CPUs.
 std::string DifferenceFromPlan(const std::vector<ThreadCpus>& threads,
                                const RankPlan& plan, pid_t program,
                                bool threads_are_free);
 
-// Whether nothing in the rank's variables asks its OpenMP runtime to pin
-// threads.
+// Whether no variable of the rank makes its OpenMP runtime pin threads.
 bool ThreadsAreFree(const Variables& variables);
 
-// Who else binds, and the variable that turns it off. `own_arrangement`: the
-// variable, if any, by which the user arranges the OpenMP runtime's threads.
+// A text that names what else binds the rank, and the variable that turns it
+// off. `own_arrangement`: the variable, if any, with which the user places the
+// OpenMP runtime's threads.
 std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
                              const std::string& own_arrangement);
 
-// When a rank's CPUs are looked at again, since MPI_Init, an OpenMP runtime or
-// the program itself may have bound it elsewhere since it started: at once, and
-// 2, 10 and 60 seconds after the start.
+// Decides when a rank's CPUs are checked again: at the start, and 2, 10 and 60
+// seconds later. MPI_Init, an OpenMP runtime or the program itself may have
+// bound the rank elsewhere.
 class BindingWatch {
  public:
-  // About every second, `passed` after the start. `look`: what differs now, as
-  // DifferenceFromPlan() tells it. Returns a difference that was there the last
-  // time, too, once; else "".
+  // Must be called about every second, `passed` after the start. `look` returns
+  // the present difference (DifferenceFromPlan()). Returns a difference once,
+  // when two successive checks find one; else "".
   std::string Look(absl::Duration passed,
                    const std::function<std::string()>& look);
 
  private:
-  size_t looks_ = 0;  // that are over
+  size_t looks_ = 0;  // finished checks
   bool differed_ = false;
 };
 

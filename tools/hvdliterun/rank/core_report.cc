@@ -26,10 +26,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostCores, host, seconds, cores)
 
 namespace {
 
-constexpr double kIdle = 0.5;  // busy for less of the time
+constexpr double kIdle = 0.5;  // busy for less than this share
 constexpr size_t kCoreLineBytes = 3900;
-constexpr size_t kMostProcesses = 4;  // of a core
-// A report of the steps of 5 s comes after them, and the looks are 1 s apart.
+constexpr size_t kMostProcesses = 4;  // per core
+// Reports cover the steps of 5 s and arrive after them; looks are 1 s apart.
 constexpr size_t kLooksBeforeSteps = 12;
 
 bool IsShare(double number) { return number >= 0 && number <= 1; }
@@ -48,7 +48,7 @@ std::string RanksText(const BoundRanks& ranks) {
   return parts.empty() ? "no rank" : absl::StrJoin(parts, ", ");
 }
 
-// "CPU 3", "CPUs 3,21" of a core with two hardware threads.
+// "CPU 3"; "CPUs 3,21" for a core with two hardware threads.
 std::string CoreName(const CoreReport& core) {
   return absl::StrCat(core.use.cpus.size() == 1 ? "CPU " : "CPUs ",
                       support::FormatCpuList(core.use.cpus));
@@ -96,8 +96,8 @@ void AppendHost(const HostCores& host, const Remarks& remarks,
   if (remarks.idle_cores > 0) {
     absl::StrAppendFormat(
         &text,
-        "  idle more than half of the time though a rank computes there: %d of "
-        "%d cores (CPUs %s)\n",
+        "  idle more than half of the time although a rank computes there: %d "
+        "of %d cores (CPUs %s)\n",
         remarks.idle_cores, host.cores.size(),
         support::FormatCpuList(remarks.idle));
   }
@@ -205,7 +205,7 @@ std::string DescribeCores(const std::vector<HostCores>& hosts) {
                           host.seconds);
     absl::StrAppend(&text,
                     bars ? absl::StrCat(" (", support::kCoreBarLegend, "):\n")
-                         : ": those with ranks are busy, and not shared\n");
+                         : ": cores with ranks are busy and not shared\n");
     if (bars) AppendHost(host, remarks, text);
   }
   return text;

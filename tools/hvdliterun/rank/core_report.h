@@ -1,5 +1,6 @@
-// What a host's cores did during the training, and for whom: watched by the
-// process beside a rank, told by hvdliterun at the end (--report).
+// The load of a host's cores during the training, and the processes that caused
+// it. The process beside a rank measures it; hvdliterun prints it at the end
+// (--report).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace hvdlite::launch {
 // Local ranks that are bound to a core.
 struct BoundRanks {
   std::vector<int> computing = {};
-  std::vector<int> coordinating = {};  // have it for their coordinators
+  std::vector<int> coordinating = {};  // use it for their coordinators
 
   bool operator==(const BoundRanks&) const = default;
 };
@@ -30,35 +31,36 @@ struct CoreReport {
   bool operator==(const CoreReport&) const = default;
 };
 
-// Of one host; or some of its cores.
+// The cores of one host, or some of them.
 struct HostCores {
   std::string host;
-  double seconds = 0;  // that were watched
+  double seconds = 0;  // duration of the measurement
   std::vector<CoreReport> cores = {};
 
   bool operator==(const HostCores&) const = default;
 };
 
-// Lines of JSON without their ends, each of few enough bytes to travel in one
-// piece; and what one told. nullopt: it is none.
+// EncodeCores() returns lines of JSON without line ends, each short enough to
+// be sent in one piece. DecodeCores() reads one; nullopt: it is not valid.
 std::vector<std::string> EncodeCores(const HostCores& cores);
 std::optional<HostCores> DecodeCores(absl::string_view line);
 
 // Watches the cores of `machine` from a rank's first step to its last report
-// about steps; without what comes before the first report, where more follows.
+// about steps. Leaves out the time before the first report if more time
+// follows.
 class TrainingCores {
  public:
-  // `plans`: of the ranks that share the machine, the first of which has the
-  // local rank `first_rank`.
+  // `plans`: of the ranks that share the machine. The first one has the local
+  // rank `first_rank`.
   TrainingCores(Machine machine, const std::vector<RankPlan>& plans,
                 int first_rank,
                 support::SystemFiles files = support::SystemFiles());
 
-  // About every second.
+  // Must be called about every second.
   void Look(int64_t now_ns);
-  // The rank has told of steps, the first of which began then.
+  // The rank has reported steps, and the first of them began at `start_ns`.
   void SawSteps(int64_t start_ns);
-  // Empty if no step was seen, or not for as long as two looks are apart.
+  // Empty if no step was reported, or for less time than between two looks.
   std::vector<std::string> Report(const std::string& host) const;
 
  private:
@@ -72,9 +74,9 @@ class TrainingCores {
   std::optional<support::CoreLook> last_report_;
 };
 
-// What all hosts have told, for people: a bar for each core of the first host,
-// and of others of which there is something to say; which cores sit idle though
-// ranks compute there; which are shared.
+// A text for users about all hosts: a bar for each core of the first host and
+// of hosts with remarks; cores that are idle although ranks compute there;
+// shared cores.
 std::string DescribeCores(const std::vector<HostCores>& hosts);
 
 }  // namespace hvdlite::launch

@@ -55,8 +55,8 @@ absl::StatusOr<base::Descriptor> OpenLog(const std::string& folder, int rank) {
   return log;
 }
 
-// The ranks that share `machine`, which they all plan alike: those of the host,
-// or, where the launcher has left it no more, this one alone.
+// The plans of all ranks that share `machine`: the ranks of the host, which all
+// make the same plans; or only this rank, if the launcher has bound it.
 absl::StatusOr<std::vector<RankPlan>> PlansOf(const Machine& machine,
                                               const RankIdentity& identity,
                                               const ExecRankOptions& options) {
@@ -67,8 +67,8 @@ absl::StatusOr<std::vector<RankPlan>> PlansOf(const Machine& machine,
   }
   if (!identity.local_size.has_value()) {
     return absl::FailedPreconditionError(
-        "the launcher does not say how many ranks this host has, which may "
-        "differ between hosts: start equally many on each (-np)");
+        "the launcher does not report how many ranks this host has: start the "
+        "same number of ranks on each host (-np)");
   }
   return PlanHost(machine, *identity.local_size, plan);
 }
@@ -89,11 +89,11 @@ Variables VariablesOf(const Machine& machine, const RankPlan& plan,
   return variables;
 }
 
-// Where the rank's output goes, and what is kept of it.
+// Passes on the rank's output and keeps its last lines.
 struct Output {
   OutputTail tail{kLastLines};
   base::Descriptor log;
-  bool shown = true;  // on this process's own streams too
+  bool shown = true;  // also on this process's own streams
   std::function<void(const std::string&)> complain;
 
   void Take(int descriptor, absl::string_view text) {
@@ -103,7 +103,7 @@ struct Output {
       if (error != 0) {
         complain(absl::StrCat(
             "cannot write its log any more: ", std::strerror(error),
-            "; its output is shown from here on"));
+            "; its output is shown here from now on"));
         log = base::Descriptor();
         shown = true;
       }
@@ -112,7 +112,7 @@ struct Output {
   }
 };
 
-// Passes on what a rank has told of its steps, line by line.
+// Passes on a rank's reports about its steps, line by line.
 class StepLines {
  public:
   explicit StepLines(std::function<void(absl::string_view)> also_to)
@@ -138,9 +138,9 @@ class StepLines {
   std::string begun_;
 };
 
-// Tells hvdliterun by standard error, through the launcher. srun ends a job,
-// and what it has not passed on by then, when it learns of the first rank's
-// end: so this returns once the text has been read, and a moment later.
+// Reports to hvdliterun through the launcher's standard error. srun ends a job
+// when the first rank ends, and drops output that it has not passed on.
+// Therefore this returns a moment after the text has been read.
 void Tell(const RankFailure& failure) {
   constexpr absl::Duration kToRead = absl::Seconds(1);
   constexpr absl::Duration kToSend = absl::Milliseconds(100);
@@ -155,14 +155,15 @@ void Tell(const RankFailure& failure) {
   absl::SleepFor(kToSend);
 }
 
-// Whether, and why, a rank's threads are not where the plan has them.
+// Warns if a rank's threads are not where the plan has them, and names the
+// cause.
 class RankBinding {
  public:
   RankBinding(const RankPlan& plan, const Variables& variables,
               support::OpenMpRuntime openmp, const base::Logger& log)
       : plan_(plan), variables_(variables), openmp_(openmp), log_(log) {}
 
-  // About every second, `passed` after the start of the program.
+  // Must be called about every second, `passed` after the start of the program.
   void Look(absl::Duration passed, pid_t program) {
     const std::string difference = watch_.Look(passed, [&] {
       return DifferenceFromPlan(ThreadsOfGroup(program), plan_, program,
@@ -171,7 +172,7 @@ class RankBinding {
     if (difference.empty()) return;
     log_.Warning(absl::StrCat(
         absl::FormatDuration(absl::Trunc(passed, absl::Seconds(1))),
-        " after its start, ", difference, "; ",
+        " after the start, ", difference, "; ",
         HowToStopBinding(variables_, plan_,
                          OwnArrangement(openmp_, variables_))));
   }
@@ -186,7 +187,7 @@ class RankBinding {
 
 absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                                const ExecRankOptions& options) {
-  // Whether the parent of a rank stays under Fujitsu's mpiexec is not known.
+  // Under Fujitsu's mpiexec it is not known whether a rank's parent stays.
   const std::optional<pid_t> launcher =
       options.bound_by_launcher ? std::nullopt : std::optional(getppid());
   HVDLITE_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
@@ -230,7 +231,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     changes.emplace_back(base::kStepReportVariable,
                          absl::StrCat(steps.write.get()));
   }
-  // One rank looks at the cores of all that share them.
+  // One rank watches the cores of all ranks that share them.
   std::optional<TrainingCores> cores;
   const base::SteadyClock clock;
   const int64_t start_ns = clock.NowNanos();
@@ -246,7 +247,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   });
   absl::Status begun;
   bool has_told = false;
-  // The launcher may not leave it the time to end.
+  // The launcher may kill the rank before it ends itself.
   const auto tell_at_once = [&] {
     const int code = base::ReadEndNote(note).exit_code.value_or(0);
     if (code == 0 || std::exchange(has_told, true)) return;
@@ -295,7 +296,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
              const int64_t now_ns = clock.NowNanos();
              const absl::Duration passed = absl::Nanoseconds(now_ns - start_ns);
              tell_at_once();
-             // The rank goes on without what is only told of it.
+             // Errors in these reports must not stop the rank.
              base::ContainExceptions([&] { binding.Look(passed, program); });
              base::ContainExceptions([&] {
                if (cores.has_value()) cores->Look(now_ns);
@@ -316,7 +317,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   const base::EndNote noted = base::ReadEndNote(note);
   int code = end.exit_code;
   bool was_told = end.ended_by_signal != 0;
-  // It was exiting when the others' end came back to it.
+  // The rank was already exiting when it was told to end.
   if (noted.exit_code.value_or(0) != 0) {
     code = *noted.exit_code;
     was_told = false;
@@ -332,19 +333,19 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   return code;
 }
 
-// Runs one rank on its node: plans its cores, binds, starts the program, and
-// tells how it ended. Returns the program's exit code (128 + signal), or 1 if
-// it could not be run as planned. A failure is told on standard error, to the
+// Runs one rank on its node: plans its cores, binds it, starts the program, and
+// reports its end. Returns the program's exit code (128 + signal), or 1 if it
+// could not be run as planned. A failure is reported on standard error to the
 // user and to hvdliterun (rank_reports.h).
 int RunRank(const RankIdentity& identity, const ExecRankOptions& options) {
   const absl::StatusOr<int> code = RunProgram(identity, options);
-  // A process that is killed Open MPI outlives (5.0.7); one that was in MPI and
-  // exits with an error is the end of the job, or of its progress.
+  // Open MPI (5.0.7) survives a killed process. A process that used MPI and
+  // exits with an error ends or blocks the job.
   if (options.in_place && code.ok() && *code != 0) raise(SIGKILL);
   if (code.ok()) return *code;
   std::string message(code.status().message());
   if (absl::IsNotFound(code.status())) {
-    absl::StrAppend(&message, ": is it on this node, by the same path?");
+    absl::StrAppend(&message, ": check that this node has it at this path");
   }
   OwnLog(identity.rank).Error(message);
   Tell({.rank = identity.rank,

@@ -1,5 +1,4 @@
-// The process beside each rank, which the launcher starts: how it runs that
-// rank.
+// The process beside each rank: the launcher starts it, and it runs the rank.
 #pragma once
 
 #include <string>
@@ -8,8 +7,8 @@
 namespace hvdlite::launch {
 
 // Runs `hvdliterun --exec-rank ...`; `arguments` follow --exec-rank. Returns
-// the program's exit code (128 + signal), or 1 if it could not be run as
-// planned.
+// the program's exit code (128 + signal), or 1 if the program could not be run
+// as planned.
 int ExecRankMain(const std::vector<std::string>& arguments);
 
 // "DIR/rank.3.log".

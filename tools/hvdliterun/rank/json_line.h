@@ -1,4 +1,4 @@
-// What travels through a launcher's standard error, as lines of JSON.
+// Lines of JSON that are sent through a launcher's standard error.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,15 +9,15 @@
 
 namespace hvdlite::launch {
 
-// Without its end.
+// The line, without its line end.
 template <typename Value>
 std::string JsonLine(const Value& value) {
-  // What ranks print need not be valid text.
+  // The output of ranks may be invalid UTF-8.
   return nlohmann::json(value).dump(-1, ' ', /*ensure_ascii=*/true,
                                     nlohmann::json::error_handler_t::replace);
 }
 
-// nullopt: it is none of such a value.
+// nullopt: the line is not such a value.
 template <typename Value>
 std::optional<Value> FromJsonLine(absl::string_view line) {
   try {

@@ -15,10 +15,10 @@ namespace hvdlite::launch {
 namespace {
 
 constexpr size_t kMaxHeldLines = 100;
-constexpr size_t kNoiseLineBytes = 64 << 10;  // longer ones are no launcher's
+constexpr size_t kNoiseLineBytes = 64 << 10;  // launchers' lines are shorter
 
-// Open MPI 4 and 5 put their help texts between two such lines, MPICH its own
-// between lines of equal signs.
+// Open MPI 4 and 5 put their help texts between two such lines; MPICH uses
+// lines of equal signs.
 bool IsRule(absl::string_view line) {
   const absl::string_view text = absl::StripAsciiWhitespace(line);
   return text.size() >= 60 &&
@@ -26,9 +26,9 @@ bool IsRule(absl::string_view line) {
          (text.front() == '-' || text.front() == '=');
 }
 
-// "==== backtrace (tid:   1234) ====" of UCX, frames (" 0 0x3c050 main()", or
-// " 0  /lib/libc.so.6(+0x3c050) [0x7f]"), and a line of '=' alone; what other
-// ranks say may come between them.
+// A backtrace of UCX: "==== backtrace (tid:   1234) ====", frames (" 0 0x3c050
+// main()" or " 0  /lib/libc.so.6(+0x3c050) [0x7f]"), and a line of '='. Lines
+// of other ranks may be between them.
 bool BeginsBacktrace(absl::string_view line) {
   return absl::StartsWith(line, "==== backtrace (tid");
 }
@@ -46,7 +46,7 @@ bool EndsBacktrace(absl::string_view line) {
          text.find_first_not_of('=') == absl::string_view::npos;
 }
 
-// Of help texts that say that ranks have ended, which the summary does.
+// Parts of help texts that only report ended ranks, as the summary does.
 constexpr absl::string_view kOfEndedRanks[] = {
     "Primary job  terminated normally",
     "Per user-direction, the job has been aborted",
@@ -65,7 +65,8 @@ bool IsNoiseLine(const std::string& line) {
   // "[n01:04711] PMIX ERROR: ...", "[n01:04711] *** Process received signal
   // ***", "[n01:04711] [ 3] /lib/libc.so.6(+0x3c050)[0x7f]", "[n01:04711] 1
   // more process has sent ..."; UCX's "[n01:4711 :0:4711] Caught signal 11".
-  // What MPI says of an error of its own, and UCX of a link, is news.
+  // Messages of MPI about its own errors, and of UCX about a link, are no
+  // noise.
   static const auto* const pattern = [] {
     auto* const compiled = new regex_t;
     const int error = regcomp(

@@ -1,5 +1,5 @@
-// What MPI launchers and libraries say once a rank has failed: pages that tell
-// no more than hvdliterun's summary, and bury it.
+// Filters messages of MPI launchers and libraries after a rank has failed: long
+// texts that only repeat hvdliterun's summary and hide it.
 #pragma once
 
 #include <functional>
@@ -10,36 +10,37 @@
 
 namespace hvdlite::launch {
 
-// Whether a line is noise whatever stands before and after it.
+// Whether a line is noise, independent of the lines before and after it.
 bool IsNoiseLine(const std::string& line);
 
-// Takes it out of a stream. Only what is known to be of no use: Open MPI's help
-// texts about ranks that have ended, lines of PMIx, stack traces of UCX and of
-// Open MPI's signal handler, srun's and MPICH's news of tasks that it ends.
-// What a launcher says of hosts that are lost stays, and what MPI and UCX say
-// of errors of their own.
+// Removes noise from a stream. Noise is only what is known to be useless: Open
+// MPI's help texts about ended ranks, lines of PMIx, stack traces of UCX and of
+// Open MPI's signal handler, and messages of srun and MPICH about tasks that
+// they end. Messages of launchers about lost hosts, and of MPI and UCX about
+// their own errors, are kept.
 class LauncherNoise {
  public:
   using Sink = std::function<void(absl::string_view text)>;
 
-  // What is no noise goes to `pass_on`, noise, in whole lines, to `leave_out`.
+  // Text without noise goes to `pass_on`; noise goes to `leave_out` in whole
+  // lines.
   LauncherNoise(Sink pass_on, Sink leave_out);
 
-  // From now on there is noise; what came before has been passed on at once,
-  // what comes now is in whole lines.
+  // Starts filtering. Text before this call is passed on immediately; text
+  // after it is passed on in whole lines.
   void Begin() { begun_ = true; }
   void Take(absl::string_view text);
-  // At the end of the stream: passes on what may have been one.
+  // Must be called at the end of the stream: passes on lines that are held.
   void End();
 
   int lines_left_out() const { return lines_left_out_; }
 
  private:
-  // What the lines that are held are, until the last of them has come.
+  // The possible kind of the held lines, until the last of them arrives.
   enum class Block { kNone, kHelp, kBacktrace };
 
-  void TakeLine(const std::string& line);  // with its end
-  void Decide(bool noise);                 // about the lines that are held
+  void TakeLine(const std::string& line);  // `line` has its line end
+  void Decide(bool noise);                 // about the held lines
 
   Sink pass_on_;
   Sink leave_out_;

@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::Duration kYoung = absl::Minutes(1);
 
-// Regular files, folders and the like in `folder` that are this user's; none
-// where it cannot be read.
+// All entries of `folder` (files, directories, ...) that belong to this user;
+// empty if it cannot be read.
 std::vector<fs::path> OwnEntries(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;
@@ -55,13 +55,13 @@ bool IsOld(const fs::path& path, absl::Time now) {
          absl::TimeFromTimespec(status.st_mtim) + kYoung < now;
 }
 
-// Open MPI leaves the domain out, unless it is told otherwise.
+// Open MPI omits the domain by default.
 std::set<std::string> NamesOf(const std::string& host) {
   return {host, host.substr(0, host.find('.'))};
 }
 
-// Names of the files in `folder` that processes of this user map; not
-// `complete` where one cannot be looked at.
+// The names of the files in `folder` that processes of this user map. Sets
+// `complete` to false if a process cannot be examined.
 std::set<std::string> MappedIn(const std::string& folder,
                                const std::string& processes, bool* complete) {
   std::set<std::string> names;
@@ -112,13 +112,13 @@ int RemoveSegments(const LeftoverPlaces& places, absl::Time now) {
   return removed;
 }
 
-// The folder of a launcher's job, and the launcher's process id.
+// The directory of a launcher's job, and the launcher's process id.
 struct Session {
   fs::path path;
   int64_t launcher;
 };
 
-// Those in `folder` that are named PREFIX, process id, SUFFIX.
+// Adds the sessions in `folder` with the name PREFIX, process id, SUFFIX.
 void AddSessions(const fs::path& folder, absl::string_view prefix,
                  absl::string_view suffix, std::vector<Session>* sessions) {
   for (const fs::path& path : OwnEntries(folder)) {
@@ -132,7 +132,7 @@ void AddSessions(const fs::path& folder, absl::string_view prefix,
   }
 }
 
-// This user's.
+// All sessions of this user.
 std::vector<Session> Sessions(const LeftoverPlaces& places) {
   const fs::path folder = places.temporary;
   const std::string user = absl::StrCat(".", geteuid());
@@ -155,7 +155,8 @@ bool IsThere(int64_t process, const LeftoverPlaces& places) {
   return fs::exists(absl::StrCat(places.processes, "/", process), error);
 }
 
-// Those whose launcher is no more, of which `removes` holds; returns how many.
+// Removes the sessions whose launcher has ended and for which `removes` is
+// true. Returns how many.
 template <typename Condition>
 int RemoveSessions(const LeftoverPlaces& places, Condition removes) {
   int removed = 0;

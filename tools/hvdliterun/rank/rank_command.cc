@@ -26,7 +26,7 @@ std::optional<int> Number(const base::Environment& environment,
   return number;
 }
 
-// Tasks of this node in SLURM's step.
+// The number of tasks of SLURM's step on this node.
 std::optional<int> SlurmLocalSize(const base::Environment& environment) {
   const std::optional<int> node = Number(environment, "SLURM_NODEID");
   const std::optional<std::string> tasks =
@@ -75,14 +75,14 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
 absl::StatusOr<ExecRankOptions> ParseExecRank(
     const std::vector<std::string>& arguments) {
   ExecRankOptions options;
-  // The program's words follow.
+  // The program and its arguments follow "--".
   const auto end = std::find(arguments.begin(), arguments.end(), "--");
   if (end == arguments.end() || end + 1 == arguments.end()) {
     return absl::InvalidArgumentError("there is no program after '--'");
   }
   options.program.assign(end + 1, arguments.end());
   std::vector<std::string> own(arguments.begin(), end);
-  std::reverse(own.begin(), own.end());  // as CLI11 wants them
+  std::reverse(own.begin(), own.end());  // the order that CLI11 needs
 
   CLI::App app("", "hvdliterun --exec-rank");
   support::AddParsed(app, "--map", options.plan.domain, ParseDomain)
@@ -127,22 +127,22 @@ absl::StatusOr<RankIdentity> IdentityOf(const base::Environment& environment,
     if (!size.has_value()) size = local_size;
     if (size.has_value() && *local_rank >= *size) {
       return absl::FailedPreconditionError(absl::StrCat(
-          names.rank, "=", *rank, " is number ", *local_rank, " (",
-          names.local_rank, ", from 0) of its host, which has ", *size,
+          names.rank, "=", *rank, " has the local rank ", *local_rank, " (",
+          names.local_rank, "), but its host has only ", *size,
           " ranks: the launcher's variables contradict each other; unset those "
-          "of a job around this one"));
+          "of an outer job"));
     }
     return RankIdentity{
         .rank = *rank, .local_rank = *local_rank, .local_size = size};
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "no launcher says which rank this is (",
+      "no launcher variables give the rank of this process (",
       absl::StrJoin(base::AllLauncherVariables(), ", ",
                     [](std::string* out, const base::LauncherVariables& names) {
                       absl::StrAppend(out, names.rank, " with ",
                                       names.local_rank);
                     }),
-      "): --exec-rank is for hvdliterun itself"));
+      "): only hvdliterun itself uses --exec-rank"));
 }
 
 }  // namespace hvdlite::launch

@@ -24,7 +24,7 @@
 namespace hvdlite::launch {
 namespace {
 
-// A pipe that stays open here would hold up whoever reads its other end.
+// A pipe that stays open here would block the reader of its other end.
 void CloseAllBut(int one) {
   const int null = open("/dev/null", O_RDWR);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -42,7 +42,7 @@ void CloseAllBut(int one) {
   }
 }
 
-// nullopt: /proc does not tell.
+// The parent of `process`; nullopt: /proc does not show it.
 std::optional<pid_t> ParentOf(pid_t process) {
   std::optional<support::ProcessTime> stat;
   base::ContainExceptions([&] {
@@ -54,8 +54,8 @@ std::optional<pid_t> ParentOf(pid_t process) {
   return stat.has_value() ? std::optional(stat->parent) : std::nullopt;
 }
 
-// Whether whoever holds the other end of the pipe `alive` ends within that time
-// (-1: any).
+// Whether the process at the other end of the pipe `alive` ends within this
+// time (-1: no limit).
 bool EndsWithin(int alive, int64_t milliseconds) {
   pollfd watched = {.fd = alive, .events = POLLIN, .revents = 0};
   int ready = -1;
@@ -68,10 +68,10 @@ bool EndsWithin(int alive, int64_t milliseconds) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
-  setsid();  // launchers signal the process groups that they started
+  setsid();  // launchers send signals to process groups
   alive = fcntl(alive, F_DUPFD, STDERR_FILENO + 1);
   CloseAllBut(alive);
-  // In a container /proc may be the one of other processes.
+  // In a container /proc may show other processes.
   const bool sees_parents = ParentOf(getpid()) == parent;
   const pid_t launcher = options.launcher.value_or(0);
   constexpr int64_t kSecondMs = 1000;
@@ -89,7 +89,7 @@ bool EndsWithin(int alive, int64_t milliseconds) {
   _exit(0);
 }
 
-// Whether the mask of that name in /proc/PID/status ("SigCgt") has the signal.
+// Whether this mask in /proc/PID/status, such as "SigCgt", contains the signal.
 bool HasSignal(const std::string& status, const char* mask, int number) {
   const std::string digits = support::ValueOf(status, mask);
   const uint64_t bits = std::strtoull(digits.c_str(), nullptr, 16);

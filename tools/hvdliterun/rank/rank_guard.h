@@ -1,4 +1,4 @@
-// What is done about a rank while its program runs.
+// Ends the processes of a rank with it, and passes signals to them.
 #pragma once
 
 #include <sys/types.h>
@@ -13,33 +13,34 @@
 
 namespace hvdlite::launch {
 
-// Nothing of a rank is left on its node when what started it was killed.
+// GroupReaper: no process of a rank stays on the node when its launcher or its
+// starter was killed.
 //
-// A small process that ends a process group once the process that started the
-// reaper has ended without Release(), by SIGKILL, too: a death signal reaches
-// the program alone, and not the children of a wrapper script. What has left
-// the group is left alone. The process that started the reaper ends, too, once
-// it has lost its launcher, even while it is stopped or waits for a disk.
+// The reaper is a small process. It kills a process group when its starter ends
+// without Release(), also by SIGKILL. A death signal is not enough: it reaches
+// the program, but not the children of a wrapper script. Processes that have
+// left the group are not killed. The reaper also ends its starter when that has
+// lost its launcher, even if it is stopped or waits for a disk.
 //
 //   GroupReaper reaper = GroupReaper::Start({.group = program}).value();
 //   ...                  // waits for the program
-//   reaper.Release();    // what it leaves behind on purpose may stay
+//   reaper.Release();    // processes that it leaves behind may stay
 class GroupReaper {
  public:
   struct Options {
     pid_t group = 0;
-    // The parent of the process that starts the reaper. When it has ended, that
-    // process gets SIGTERM, about a second later, and SIGKILL if it is still
-    // there after `grace`.
+    // The parent of the reaper's starter. About a second after the parent has
+    // ended, the starter gets SIGTERM, and SIGKILL if it still runs after
+    // `grace`.
     std::optional<pid_t> launcher = {};
     absl::Duration grace = absl::Seconds(5);
   };
 
-  // Single-threaded programs only: it forks. The reaper holds none of this
-  // process's descriptors, and gets none of its signals.
+  // Only for single-threaded programs, because it forks. The reaper has none of
+  // this process's descriptors and gets none of its signals.
   static absl::StatusOr<GroupReaper> Start(const Options& options);
 
-  // Ends the reaper and waits for its end; the group stays as it is.
+  // Ends the reaper and waits for its end. The group is not changed.
   void Release();
 
  private:
@@ -50,10 +51,10 @@ class GroupReaper {
   base::Descriptor alive_;  // closes when this process ends
 };
 
-// Hands a signal that was sent to this process to the program, which leads its
-// process group. SIGUSR1 and SIGUSR2 go to those of the group that have a
-// handler: they would end the others. SIGUSR1 asks for an early stop: where
-// nobody has a handler, the group gets SIGTERM instead.
+// Passes a signal that this process got to the process group of `program`.
+// SIGUSR1 and SIGUSR2 go only to processes of the group that have a handler,
+// because they would terminate the others. SIGUSR1 requests an early stop: if
+// no process has a handler, the group gets SIGTERM instead.
 void PassSignal(int number, pid_t program,
                 const support::SystemFiles& files = support::SystemFiles());
 

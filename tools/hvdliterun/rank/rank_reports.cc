@@ -14,7 +14,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, host, exit_code, was_told,
 
 namespace {
 
-// A byte that no text has ("record separator"), and what follows it.
+// A byte that does not occur in texts ("record separator"), and the prefixes of
+// the kinds of reports.
 constexpr char kMark = '\x1e';
 constexpr absl::string_view kBegin = "\x1ehvdliterun ";
 constexpr absl::string_view kSteps = "\x1ehvdlitesteps ";
@@ -107,7 +108,7 @@ void OutputTail::Take(absl::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
     absl::StrAppend(&unfinished_, text.substr(0, end));
-    // A line without an end would grow for ever.
+    // A line without a line end must not grow without limit.
     if (unfinished_.size() > 4 * kReportLineBytes) {
       unfinished_.erase(0, unfinished_.size() - 2 * kReportLineBytes);
     }

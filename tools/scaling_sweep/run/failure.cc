@@ -48,7 +48,7 @@ std::string LastWordsOf(const std::string& file) {
     if (help.empty() && after_rule) help = Cut(text);
     before = std::exchange(last, Cut(text));
   }
-  if (absl::StrContains(last, "no rank tells why")) {
+  if (absl::StrContains(last, "no rank reported a failure")) {
     const std::string cause = shell.empty() ? help : shell;
     if (!cause.empty()) before = cause;
   }

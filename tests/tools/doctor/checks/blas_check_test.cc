@@ -45,15 +45,16 @@ const BlasSurroundings kA64fx = {.cpu_flags = {"asimd", "sve"},
 const BlasSurroundings kGraviton3 = {.cpu_flags = {"asimd", "sve"},
                                      .cpu_implementer = "0x41"};
 
-TEST(BlasTest, KernelsThatTheEnvironmentAsksForAreBlamedOnIt) {
+TEST(BlasTest, CoreTypeFromEnvironmentIsReported) {
   BlasFacts facts = OpenBlas("Haswell");
   facts.own_core = "Cooperlake";
   BlasSurroundings around = {.cpu_flags = kAvx512, .asked_core = "Haswell"};
   ExpectFindings(JudgeBlas(facts, around), "problem");
-  // By itself this one would take no good ones either.
+  // This OpenBLAS would not choose good kernels itself.
   facts.own_core = "Prescott";
   ExpectFindings(JudgeBlas(facts, around), "problem");
-  // Whose core computes 16 floats with one vector, and with two halves.
+  // A core that computes 16 floats per cycle: one long vector or two short
+  // ones.
   around.floats_per_cycle = 16;
   ExpectFindings(JudgeBlas(facts, around), "note");
   around.floats_per_cycle = 32;
@@ -64,20 +65,20 @@ TEST(BlasTest, KernelsThatTheEnvironmentAsksForAreBlamedOnIt) {
   ExpectFindings(JudgeBlas(facts, around), "ok");
 }
 
-TEST(BlasTest, KernelsThatOpenBlasWouldNotTakeByItselfAreOkIfTheyAreBetter) {
+TEST(BlasTest, BetterCoreTypeFromEnvironmentIsOk) {
   BlasFacts facts = OpenBlas("SkylakeX");
   facts.own_core = "Prescott";
   ExpectFindings(
       JudgeBlas(facts, {.cpu_flags = kAvx512, .asked_core = "SkylakeX"}), "ok");
 }
 
-TEST(BlasTest, OnArmTheEnvironmentIsBlamedWhereOpenBlasKnowsBetter) {
+TEST(BlasTest, OnArmWorseCoreTypeFromEnvironmentIsReported) {
   BlasFacts facts = OpenBlas("armv8");
   facts.own_core = "neoversev1";
   ExpectFindings(JudgeBlas(facts, kGraviton3), "note");
 }
 
-TEST(BlasTest, KernelsWithoutSveAreAProblemWhereVectorsAreLong) {
+TEST(BlasTest, KernelsWithoutSveAreAProblemWithLongVectors) {
   BlasFacts debian12 = OpenBlas("armv8");
   ExpectFindings(JudgeBlas(debian12, kA64fx), "problem");
   ExpectFindings(JudgeBlas(debian12, kGraviton3), "note");
@@ -86,7 +87,7 @@ TEST(BlasTest, KernelsWithoutSveAreAProblemWhereVectorsAreLong) {
   ExpectFindings(JudgeBlas(OpenBlas("neoversev1"), kGraviton3), "ok");
 }
 
-TEST(BlasTest, KernelsForSveThatAreThereAreAskedFor) {
+TEST(BlasTest, AvailableSveKernelsAreRecommended) {
   BlasFacts facts = OpenBlas("ARMV8");
   facts.sve_cores = {"A64FX", "ARMV8SVE"};
   ExpectFindings(JudgeBlas(facts, kA64fx), "problem");
@@ -95,7 +96,7 @@ TEST(BlasTest, KernelsForSveThatAreThereAreAskedFor) {
   ExpectFindings(JudgeBlas(facts, kA64fx), "problem");
 }
 
-TEST(BlasTest, OpenBlasTellsWhatItIs) {
+TEST(BlasTest, ReadsVersionAndKernelsOfOpenBlas) {
   unsetenv("OPENBLAS_CORETYPE");
   const LoadedBlas blas = LoadBlas({HVDLITE_FAKE_OPENBLAS});
   EXPECT_NE(blas.sgemm, nullptr);
@@ -107,7 +108,7 @@ TEST(BlasTest, OpenBlasTellsWhatItIs) {
   EXPECT_THAT(blas.facts.sve_cores, ElementsAre("A64FX"));
 }
 
-TEST(BlasTest, WhatOpenBlasWouldTakeByItselfIsFoundOutElsewhere) {
+TEST(BlasTest, FindsOwnCoreTypeDespiteTheEnvironment) {
   ASSERT_EQ(setenv("OPENBLAS_CORETYPE", "Haswell", /*overwrite=*/1), 0);
   EXPECT_EQ(support::OwnOpenBlasCore({HVDLITE_FAKE_OPENBLAS}), "armv8");
   EXPECT_EQ(LoadBlas({HVDLITE_FAKE_OPENBLAS}).facts.core, "Haswell");
@@ -115,7 +116,7 @@ TEST(BlasTest, WhatOpenBlasWouldTakeByItselfIsFoundOutElsewhere) {
   EXPECT_EQ(support::OwnOpenBlasCore({"libm.so.6"}), "");
 }
 
-TEST(BlasTest, ReferenceBlasIsAProblemAndSaysHowToReplaceIt) {
+TEST(BlasTest, ReferenceBlasIsAProblemWithRemedy) {
   const BlasFacts reference = {
       .file = "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0",
       .kind = "reference"};
@@ -134,7 +135,7 @@ TEST(BlasTest, ReferenceBlasIsAProblemAndSaysHowToReplaceIt) {
                  "problem");
 }
 
-TEST(BlasTest, ThreadsBesideThoseOfOpenMpAreAWarning) {
+TEST(BlasTest, ThreadsBesideOpenMpAreAWarning) {
   BlasFacts facts = OpenBlas("Haswell");
   facts.threads = "pthreads";
   ExpectFindings(JudgeBlas(facts, {.cpu_flags = {}}), "warning");
@@ -143,7 +144,7 @@ TEST(BlasTest, ThreadsBesideThoseOfOpenMpAreAWarning) {
   ExpectFindings(JudgeBlas(facts, {.cpu_flags = {}}), "note");
 }
 
-TEST(BlasTest, SaysWhyNoneWasFound) {
+TEST(BlasTest, MissingBlasIsReportedWithReason) {
   ExpectFindings(
       JudgeBlas({.error = "libblas.so.3: cannot open"}, {.cpu_flags = {}}),
       "warning");
@@ -161,7 +162,7 @@ TEST(BlasTest, CandidatesOfAProgramAreItsOwnLibraries) {
   EXPECT_EQ(BlasCandidates({}).front(), "libblas.so.3");
 }
 
-TEST(BlasTest, LibrariesThatAreNoneAreToldOf) {
+TEST(BlasTest, LibrariesWithoutBlasAreReported) {
   const LoadedBlas blas = LoadBlas({"/nonexistent/libblas.so.3", "libm.so.6"});
   EXPECT_EQ(blas.sgemm, nullptr);
   EXPECT_EQ(blas.facts.file, "");
@@ -179,7 +180,7 @@ TEST(BlasSpeedTest, JudgesByTheShareOfThePeak) {
       "problem warning ok");
 }
 
-TEST(BlasSpeedTest, SaysTheCommandThatMendsTheKernels) {
+TEST(BlasSpeedTest, RemedyIsTheCommandForBetterKernels) {
   ExpectFindings(JudgeBlasSpeed({{.gflops = 40,
                                   .peak_gflops = 100,
                                   .remedy = "unset OPENBLAS_CORETYPE"}}),
@@ -188,12 +189,12 @@ TEST(BlasSpeedTest, SaysTheCommandThatMendsTheKernels) {
                  "warning");
 }
 
-TEST(BlasSpeedTest, AnUnknownPeakIsNoReproach) {
+TEST(BlasSpeedTest, UnknownPeakIsOk) {
   ExpectFindings(JudgeBlasSpeed({{.gflops = 3}}), "ok");
   ExpectFindings(JudgeBlasSpeed(std::vector<BlasSpeed>(1)), "note");
 }
 
-TEST(CorePeakTest, UnitsAreWholeAndOneAtLeast) {
+TEST(CorePeakTest, UnitsAreAWholeNumberOfAtLeastOne) {
   EXPECT_EQ(UnitsOf(1.93), 2);
   EXPECT_EQ(UnitsOf(0.97), 1);
   EXPECT_EQ(UnitsOf(0.3), 1);

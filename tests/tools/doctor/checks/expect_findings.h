@@ -1,4 +1,4 @@
-// What tests expect of findings.
+// ExpectFindings: compares findings with verdicts and with golden texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,9 +14,8 @@
 
 namespace hvdlite::doctor {
 
-// That these are their verdicts, such as "warning ok"; what they say, of which
-// ranks, and their remedies are golden texts. Nothing is to mend where all is
-// well.
+// Expects that `findings` have these verdicts, such as "warning ok". Their
+// ranks, texts and remedies are golden texts. An ok finding has no remedy.
 inline void ExpectFindings(const std::vector<Finding>& findings,
                            const std::string& verdicts) {
   std::vector<std::string> names;
@@ -26,10 +25,10 @@ inline void ExpectFindings(const std::vector<Finding>& findings,
     if (finding.verdict == Verdict::kOk) {
       EXPECT_EQ(finding.remedy, "") << finding.seen;
     }
-    texts.push_back(absl::StrCat(
-        names.back(), finding.ranks.empty() ? "" : " of ranks ",
-        support::FormatCpuList(finding.ranks), ": ", finding.seen,
-        finding.remedy.empty() ? "" : " | mend: ", finding.remedy));
+    texts.push_back(
+        absl::StrCat(names.back(), finding.ranks.empty() ? "" : " of ranks ",
+                     support::FormatCpuList(finding.ranks), ": ", finding.seen,
+                     finding.remedy.empty() ? "" : " | fix: ", finding.remedy));
   }
   EXPECT_EQ(absl::StrJoin(names, " "), verdicts);
   testing::ExpectGolden(absl::StrJoin(texts, "\n"));

@@ -30,7 +30,7 @@ TEST(NumaTest, FindsTheNodesOfTheCpus) {
   EXPECT_THAT(GatherNuma(tree.files(), {3, 4}).used_nodes, ElementsAre(0, 1));
 }
 
-TEST(NumaTest, TellsTheKernelsMemoryPolicy) {
+TEST(NumaTest, ReadsTheMemoryPolicy) {
   if (syscall(SYS_set_mempolicy, MPOL_LOCAL, nullptr, 0UL) != 0) {
     GTEST_SKIP() << "set_mempolicy is forbidden";
   }
@@ -53,7 +53,7 @@ TEST(NumaTest, ARankAcrossNodesIsAWarningUnlessItInterleaves) {
       JudgeNuma({.nodes = 1, .used_nodes = {0}, .policy = "default"}), "ok");
 }
 
-TEST(NumaTest, BalancingIsANoteWhereMemoryIsNotBound) {
+TEST(NumaTest, BalancingIsANoteUnlessMemoryIsBound) {
   ExpectFindings(JudgeNuma({.nodes = 2,
                             .used_nodes = {1},
                             .policy = "default",
@@ -90,7 +90,7 @@ TEST(HugePagesTest, ReadsTheKernelsSettings) {
   EXPECT_FALSE(fujitsu.malloc_asks);
 }
 
-TEST(HugePagesTest, PagesThatNobodyAsksForAreANote) {
+TEST(HugePagesTest, UnusedHugePagesAreANote) {
   ExpectFindings(JudgeHugePages({.transparent = "madvise"}), "note");
   ExpectFindings(
       JudgeHugePages({.transparent = "madvise", .malloc_asks = true}), "ok");
@@ -108,7 +108,7 @@ TEST(HugePagesTest, NamesTheSizeOfOrdinaryPages) {
                  "note");
 }
 
-TEST(HugePagesTest, FujitsusLibraryTakesLargePagesByItself) {
+TEST(HugePagesTest, FujitsusLibraryUsesLargePagesByDefault) {
   HugePageFacts facts = {.transparent = "never", .large_page_library = true};
   ExpectFindings(JudgeHugePages(facts), "ok");
   facts.large_page_type = "hugetlbfs";
@@ -134,7 +134,7 @@ TEST(FrequencyTest, ReadsGovernorsAndLimits) {
   EXPECT_DOUBLE_EQ(facts.maximum_ghz, 3);
 }
 
-TEST(FrequencyTest, PowersaveIsAProblemWhereItMeansTheLowestClock) {
+TEST(FrequencyTest, PowersaveIsAProblemIfItMeansTheLowestClock) {
   const auto judged = [](const char* driver, const char* governor) {
     return JudgeFrequency({.driver = driver, .governors = {governor}});
   };
@@ -152,7 +152,7 @@ TEST(FrequencyTest, ALimitBelowTheMaximumIsAWarning) {
                  "ok warning");
 }
 
-TEST(LimitsTest, EachLimitThatHurtsIsToldOfWithItsRemedy) {
+TEST(LimitsTest, LimitsAreReportedWithRemedies) {
   ExpectFindings(JudgeLimits({}), "ok");
   ExpectFindings(JudgeLimits({.address_space_bytes = int64_t{6} << 30}),
                  "problem");

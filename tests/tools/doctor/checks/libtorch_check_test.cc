@@ -21,18 +21,18 @@ TEST(LibTorchTest, OneLibTorchIsOk) {
   ExpectFindings(JudgeLibTorch({kDebiansC10, kDebiansTorch}, "prog"), "ok");
 }
 
-TEST(LibTorchTest, LibrariesOfTwoAreAProblem) {
+TEST(LibTorchTest, TwoLibTorchsAreAProblem) {
   ExpectFindings(
       JudgeLibTorch({kWheelsTorch, kNoTorch, kWheelsC10, kDebiansC10}, "prog"),
       "problem");
 }
 
-TEST(LibTorchTest, LibrariesOfOneNameFromTwoDirectoriesAreAProblem) {
+TEST(LibTorchTest, SameLibraryInTwoDirectoriesIsAProblem) {
   const support::Library other = {"libc10.so", "/opt/libtorch/lib/libc10.so"};
   ExpectFindings(JudgeLibTorch({kWheelsTorch, other}, "prog"), "problem");
 }
 
-TEST(LibTorchTest, OtherLibrariesWithSuchNamesDoNotCount) {
+TEST(LibTorchTest, LibrariesWithSimilarNamesDoNotCount) {
   ExpectFindings(
       JudgeLibTorch({kWheelsC10,
                      {"libc100.so", "/nowhere/libc100.so"},
@@ -42,7 +42,7 @@ TEST(LibTorchTest, OtherLibrariesWithSuchNamesDoNotCount) {
       "ok");
 }
 
-TEST(LibTorchTest, WithoutLibTorchOrProgramNothingIsSaid) {
+TEST(LibTorchTest, WithoutLibTorchOrProgramThereAreNoFindings) {
   ExpectFindings(JudgeLibTorch({kNoTorch}, "prog"), "");
   ExpectFindings(JudgeLibTorch({kWheelsC10, kDebiansC10}, ""), "");
 }

@@ -7,7 +7,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-TEST(AllocatorTest, IsTheFirstThatIsLoaded) {
+TEST(AllocatorTest, FirstLoadedAllocatorCounts) {
   EXPECT_EQ(AllocatorOf({{"libm.so.6", "/lib/libm.so.6"}}), "glibc");
   EXPECT_EQ(AllocatorOf({{"libjemalloc.so.2", "/l/libjemalloc.so.2"},
                          {"libtcmalloc_minimal.so.4", "/l/x"}}),
@@ -16,7 +16,7 @@ TEST(AllocatorTest, IsTheFirstThatIsLoaded) {
   EXPECT_EQ(AllocatorOf({{"libjemalloc.so.2", ""}}), "glibc");
 }
 
-TEST(AllocatorTest, APreloadThatIsMissingIsAProblem) {
+TEST(AllocatorTest, MissingPreloadIsAProblem) {
   ExpectFindings(JudgeAllocator({}, {{"/opt/libjemalloc.so.2", false}}),
                  "problem ok");
   ExpectFindings(JudgeAllocator({}, {{"libx.so", false}}), "problem ok");
@@ -35,7 +35,7 @@ TEST(AllocatorTest, EntriesOfLdPreloadAreLookedUpInThisProcess) {
   EXPECT_FALSE(preloads[2].loaded);
 }
 
-TEST(MemoryReturnTest, MemoryThatIsFaultedInAgainIsANote) {
+TEST(MemoryReturnTest, ReturnedMemoryIsANote) {
   const auto judged = [](const char* allocator, int64_t second) {
     return JudgeMemoryReturn({.allocator = allocator,
                               .bytes = 32 << 20,
@@ -55,7 +55,7 @@ TEST(MemoryBandwidthTest, ARankBelowTheOthersIsNamed) {
       "warning ok");
 }
 
-TEST(MemoryBandwidthTest, OneHostHasASum) {
+TEST(MemoryBandwidthTest, BandwidthsOfOneHostAreSummed) {
   ExpectFindings(JudgeMemoryBandwidth(std::vector<double>{10, 12}, {"a", "a"}),
                  "ok");
 }

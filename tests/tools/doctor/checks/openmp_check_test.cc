@@ -32,7 +32,7 @@ TEST(OpenMpTest, NoRuntimeIsANote) {
   ExpectFindings(JudgeOpenMp({kMathsLibrary}, "prog"), "note");
 }
 
-TEST(OpenMpTest, TheDoctorsOwnRuntimesAreANoteThatAsksForTheProgram) {
+TEST(OpenMpTest, WithoutAProgramOwnRuntimesAreANote) {
   for (const std::vector<support::Library>& own :
        {std::vector<support::Library>{kMathsLibrary},
         {kGnuOpenMp},
@@ -41,7 +41,7 @@ TEST(OpenMpTest, TheDoctorsOwnRuntimesAreANoteThatAsksForTheProgram) {
   }
 }
 
-TEST(OpenMpTest, LibrariesThatAreMissingAreAProblem) {
+TEST(OpenMpTest, MissingLibrariesAreAProblem) {
   ExpectFindings(JudgeOpenMp({{"libgone.so.1", ""}, kGnuOpenMp}, "prog"),
                  "problem ok");
 }

@@ -14,7 +14,7 @@ ThreadFacts On(const std::string& host, std::vector<int> cpus, int threads,
           .quota = quota};
 }
 
-TEST(OversubscriptionTest, ThreadsThatFitAreOkInOneLine) {
+TEST(OversubscriptionTest, RanksWithEnoughCpusAreOneOkFinding) {
   ExpectFindings(
       JudgeThreads({On("b", {0, 1}, 2), On("a", {2, 3}, 1), On("b", {2}, 1)}),
       "ok");
@@ -30,24 +30,24 @@ TEST(OversubscriptionTest, RanksThatShareCpusAddUp) {
                  "problem ok");
 }
 
-TEST(OversubscriptionTest, MoreRanksThanCpusAreToldToBeFewer) {
+TEST(OversubscriptionTest, RemedyForMoreRanksThanCpusIsFewerRanks) {
   ExpectFindings(
       JudgeThreads({On("a", {0}, 1), On("a", {0}, 1), On("a", {0}, 1)}),
       "problem");
 }
 
-TEST(OversubscriptionTest, SameCpusOfOtherHostsAreOthers) {
+TEST(OversubscriptionTest, SameCpuNumbersOnOtherHostsDoNotOverlap) {
   ExpectFindings(JudgeThreads({On("a", {0}, 1), On("b", {0}, 1)}), "ok");
 }
 
-TEST(OversubscriptionTest, AContainersShareCounts) {
+TEST(OversubscriptionTest, ContainerQuotaLimitsThreads) {
   ExpectFindings(
       JudgeThreads({On("a", {0, 1}, 2, 2.5), On("a", {2, 3}, 2, 2.5)}),
       "problem ok");
   ExpectFindings(JudgeThreads({On("a", {0, 1}, 2, 2)}), "ok");
 }
 
-// Of a host with eight CPUs on four cores.
+// A rank on a host with eight CPUs on four cores.
 ThreadFacts Bound(std::vector<std::set<int>> cores_of_thread) {
   ThreadFacts facts = On("a", {0, 1, 2, 3, 4, 5, 6, 7},
                          static_cast<int>(cores_of_thread.size()));
@@ -63,7 +63,7 @@ TEST(OversubscriptionTest, RanksThatBindToTheSameCoresAreAWarning) {
   ExpectFindings(JudgeThreads({Bound({{0}}), Bound({{0}})}), "warning");
 }
 
-TEST(OversubscriptionTest, RanksThatBindToOtherCoresOrNotAtAllAreOk) {
+TEST(OversubscriptionTest, UnboundRanksAndRanksOnOtherCoresAreOk) {
   ThreadFacts unbound = Bound({});
   unbound.threads = 2;
   for (const auto& ranks : std::vector<std::vector<ThreadFacts>>{
@@ -76,7 +76,7 @@ TEST(OversubscriptionTest, RanksThatBindToOtherCoresOrNotAtAllAreOk) {
   }
 }
 
-TEST(OversubscriptionTest, ThreadsThatSpinOnAllCpusAreAWarning) {
+TEST(OversubscriptionTest, SpinningThreadsOnAllCpusAreAWarning) {
   ThreadFacts rank = On("a", {0, 1, 2, 3}, 4);
   rank.spinning = "OMP_WAIT_POLICY=active";
   ExpectFindings(JudgeThreads({rank}), "warning");
@@ -84,9 +84,9 @@ TEST(OversubscriptionTest, ThreadsThatSpinOnAllCpusAreAWarning) {
   ExpectFindings(JudgeThreads({rank}), "ok");
 }
 
-TEST(SmtTest, ThreadsThatMayMeetOnACoreAreANoteAndThoseThatMustAWarning) {
+TEST(SmtTest, PossibleSharingIsANoteCertainSharingAWarning) {
   struct Case {
-    int ranks, cpus, cores, threads;  // that each of the ranks has
+    int ranks, cpus, cores, threads;  // of each rank
     const char* verdict;
   };
   for (const Case& one : {Case{1, 4, 2, 4, "warning"},
@@ -102,7 +102,7 @@ TEST(SmtTest, ThreadsThatMayMeetOnACoreAreANoteAndThoseThatMustAWarning) {
   }
 }
 
-TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
+TEST(SmtTest, ThreadsBoundToDifferentCoresAreOk) {
   ExpectFindings(JudgeSmt({Bound({{0}, {1}})}), "ok");
   ExpectFindings(JudgeSmt({Bound({{0}}), Bound({{1}, {2}})}), "ok");
   for (const auto& ranks :
@@ -114,7 +114,7 @@ TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
   ExpectFindings(JudgeSmt({Bound({{0}, {1}, {2}, {3}, {0}})}), "warning");
 }
 
-TEST(OversubscriptionTest, TheSpinningOfThreadsIsReadFromTheEnvironment) {
+TEST(OversubscriptionTest, SpinningIsReadFromTheEnvironment) {
   const auto by = [](std::vector<std::pair<std::string, std::string>> set) {
     return SpinningBy(base::FakeEnvironment(std::move(set)));
   };
@@ -127,13 +127,13 @@ TEST(OversubscriptionTest, TheSpinningOfThreadsIsReadFromTheEnvironment) {
             "");
 }
 
-TEST(OversubscriptionTest, ASmallShareOfAContainerIsToldAsItIs) {
+TEST(OversubscriptionTest, TinyContainerQuotaIsNotRounded) {
   ExpectFindings(
       JudgeThreads({On("a", {0, 1}, 2, 1e-9), On("a", {2, 3}, 2, 1e-9)}),
       "problem ok");
 }
 
-TEST(OversubscriptionTest, MoreThreadsThanANumberHolds) {
+TEST(OversubscriptionTest, SumOfThreadsDoesNotOverflow) {
   const std::vector<ThreadFacts> ranks(3000, On("a", {0, 1}, 1 << 20));
   ExpectFindings(JudgeThreads(ranks), "problem");
 }

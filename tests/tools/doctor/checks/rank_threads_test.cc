@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::SizeIs;
 
-TEST(ThreadsByDefaultTest, LibTorchDoesNotHeedTheBinding) {
+TEST(ThreadsByDefaultTest, LibTorchIgnoresTheBinding) {
   const std::vector<support::Library> openmp = {{"libgomp.so.1", "/l"}};
   const std::vector<support::Library> old = {{"libtorch_cpu.so.1.13", "/l"}};
   const std::vector<support::Library> recent = {{"libtorch_cpu.so.2.6", "/l"}};
@@ -44,7 +44,7 @@ TEST(OpenMpThreadsTest, FollowsTheEnvironment) {
   EXPECT_EQ(threads({{"OMP_NUM_THREADS", "64"}, {"OMP_THREAD_LIMIT", "5"}}), 5);
 }
 
-TEST(SharersTest, ShareDirectlyOrThroughOthers) {
+TEST(SharersTest, RanksShareDirectlyOrThroughOthers) {
   const std::vector<Sharers> groups =
       GroupByOverlap({{0, {1, 2}}, {1, {5}}, {2, {3, 4}}, {3, {2, 3}}});
   ASSERT_EQ(groups.size(), 2U);
@@ -63,7 +63,7 @@ TEST(PlacesTest, ReadsListsAndIntervals) {
       Optional(ElementsAre(ElementsAre(0, 8), ElementsAre(3), ElementsAre(4))));
 }
 
-TEST(PlacesTest, WhatIsNoListIsNone) {
+TEST(PlacesTest, InvalidListIsRejected) {
   for (const char* text : {"",
                            "cores",
                            "{",
@@ -93,7 +93,7 @@ TEST(PlacesTest, WhatIsNoListIsNone) {
   }
 }
 
-TEST(PlacesTest, ListsThatTakeMuchMemoryAreNone) {
+TEST(PlacesTest, HugeListIsRejected) {
   for (const char* text : {"{0:65535}:65535:0", "{0:32768}:32768",
                            "{0:65535:0,0:65535:0}:65535:0"}) {
     EXPECT_FALSE(ParsePlaces(text).has_value()) << text;
@@ -140,7 +140,7 @@ TEST(CoresOfThreadsTest, FewerThreadsThanPlacesFollowTheBinding) {
   EXPECT_THAT(Cores("cores", "primary", 2), CoresAre({{0}, {0}}));
 }
 
-TEST(CoresOfThreadsTest, MoreThreadsThanPlacesAreDealtOut) {
+TEST(CoresOfThreadsTest, MoreThreadsThanPlacesAreDistributed) {
   EXPECT_THAT(Cores("cores(2)", "close"), CoresAre({{0}, {0}, {1}, {1}}));
   EXPECT_THAT(Cores("{0}", "spread", 2), CoresAre({{0}, {0}}));
 }
@@ -152,16 +152,16 @@ TEST(CoresOfThreadsTest, HyperthreadsOfACoreFollowEachOther) {
   EXPECT_THAT(Cores("threads(1)", "close", 1), CoresAre({{0}}));
 }
 
-TEST(CoresOfThreadsTest, CpusThatTheRankMayNotUseDoNotCount) {
+TEST(CoresOfThreadsTest, ForbiddenCpusDoNotCount) {
   EXPECT_THAT(Cores("cores", "close", 2, {2, 3, 7}), CoresAre({{2}, {3}}));
   EXPECT_THAT(Cores("{0,1},{2,3}", "close", 2, {2, 7}), CoresAre({{2}, {2}}))
       << "the first place is empty";
   EXPECT_THAT(Cores("{0},{1}", "", 2, {2, 3}), IsEmpty());
   EXPECT_THAT(Cores("{0},{1}", "close", 2, {2, 3}), CoresAre({{2}, {3}}))
-      << "as if OMP_PLACES were not set";
+      << "same as without OMP_PLACES";
 }
 
-TEST(CoresOfThreadsTest, WithoutBindingAndForUnknownPlacesThereAreNone) {
+TEST(CoresOfThreadsTest, UnboundThreadsAndUnknownPlacesHaveNoCores) {
   EXPECT_THAT(Cores("cores", "false"), IsEmpty());
   EXPECT_THAT(Cores("", ""), IsEmpty());
   for (const char* places : {"sockets", "cores(0)", "cores(2", "coresx"}) {
@@ -169,7 +169,7 @@ TEST(CoresOfThreadsTest, WithoutBindingAndForUnknownPlacesThereAreNone) {
   }
 }
 
-TEST(PlacesOutsideTest, AreThoseWithoutAnyCpuOfTheRank) {
+TEST(PlacesOutsideTest, FindsPlacesWithoutAnyCpuOfTheRank) {
   const auto outside = [](const char* places) {
     return PlacesOutside(Variables(places, ""), {2, 3});
   };
@@ -179,7 +179,7 @@ TEST(PlacesOutsideTest, AreThoseWithoutAnyCpuOfTheRank) {
   }
 }
 
-TEST(CgroupQuotaTest, SmallestLimitOnTheWayUpCounts) {
+TEST(CgroupQuotaTest, SmallestLimitOfGroupAndParentsCounts) {
   testing::MachineFiles tree;
   tree.Write("/proc/self/cgroup", "0::/job/step");
   tree.Write("/sys/fs/cgroup/job/cpu.max", "150000 100000");
@@ -188,7 +188,7 @@ TEST(CgroupQuotaTest, SmallestLimitOnTheWayUpCounts) {
   EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5);
 }
 
-TEST(CgroupQuotaTest, InAContainerTheRootOfTheFilesIsItsGroup) {
+TEST(CgroupQuotaTest, InAContainerTheRootDirectoryIsItsGroup) {
   testing::MachineFiles tree;
   tree.Write("/proc/self/cgroup", "0::/docker/abc");
   tree.Write("/sys/fs/cgroup/cpu.max", "300000 100000");
@@ -214,7 +214,7 @@ TEST(CgroupQuotaTest, NoLimitIsZero) {
   EXPECT_DOUBLE_EQ(CgroupQuota(testing::MachineFiles().files()), 0);
 }
 
-TEST(CgroupQuotaTest, WhatIsNoShareIsNoLimit) {
+TEST(CgroupQuotaTest, InvalidQuotaIsNoLimit) {
   for (const char* text :
        {"", "max", "max 100000", "100 0", "0 100000", "-1 100000", "100 -1",
         "100", "nan 1", "inf 1", "1 inf", "1 nan", "1e999 1", "x y", "1 2 3",
@@ -225,13 +225,13 @@ TEST(CgroupQuotaTest, WhatIsNoShareIsNoLimit) {
     tree.Write("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", text);
     tree.Write("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "0");
     EXPECT_EQ(CgroupQuota(tree.files()), 0) << text;
-    // One above it is not forgotten for it.
+    // The parent group's quota still counts.
     tree.Write("/sys/fs/cgroup/cpu.max", "150000 100000");
     EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5) << text;
   }
 }
 
-TEST(CgroupQuotaTest, PathsOfGroupsMayHoldAnything) {
+TEST(CgroupQuotaTest, UnusualGroupPathsAreAccepted) {
   for (const char* path :
        {"", "a", "//", "/..", "/../..", "/a:b/c d", "/a/", "/\xff\x01", "a/b",
         "/system.slice/a\\x2db.service (deleted)"}) {

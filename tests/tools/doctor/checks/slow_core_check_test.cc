@@ -20,7 +20,7 @@ CpuFacts Cpu(int cpu, double share, double gflops = 50) {
           .gflops = gflops};
 }
 
-TEST(SlowCoreTest, CpusThatAreAlikeAreOk) {
+TEST(SlowCoreTest, EqualCpusAreOk) {
   ExpectFindings(JudgeCpus({Cpu(0, 1), Cpu(1, 0.99), Cpu(2, 0.95)}), "ok");
 }
 
@@ -30,18 +30,18 @@ TEST(SlowCoreTest, ACompetingProcessIsNamed) {
   ExpectFindings(JudgeCpus({Cpu(0, 1), shared}), "problem ok");
 }
 
-TEST(SlowCoreTest, ALittleLessIsAWarning) {
+TEST(SlowCoreTest, SlightlyLessCpuTimeIsAWarning) {
   ExpectFindings(JudgeCpus({Cpu(0, 0.85)}), "warning");
 }
 
-TEST(SlowCoreTest, WhatTheHypervisorTookIsSaidSo) {
+TEST(SlowCoreTest, TimeTakenByTheHypervisorIsReported) {
   CpuFacts stolen = Cpu(1, 0.6);
   stolen.steal_seconds = 0.035;
   stolen.competitor = "innocent (pid 1)";
   ExpectFindings(JudgeCpus({stolen}), "problem");
 }
 
-TEST(SlowCoreTest, ACpuThatComputesSlowlyIsAWarning) {
+TEST(SlowCoreTest, SlowCpuIsAWarning) {
   ExpectFindings(JudgeCpus({Cpu(0, 1), Cpu(1, 1), Cpu(2, 1, 30)}),
                  "warning ok");
 }
@@ -59,7 +59,7 @@ TEST(SlowCoreTest, MoreThreadsThanFreeCpusAreAWarning) {
   ExpectFindings(JudgeFreeCpus({rank}, {Cpu(0, 1), Cpu(1, 1)}), "");
 }
 
-TEST(SlowCoreTest, OneThreadOfARankWaitsForNoOther) {
+TEST(SlowCoreTest, RanksWithOneThreadGetNoWarning) {
   const ThreadFacts rank = {.host = "node7", .cpus = {0}, .threads = 1};
   ExpectFindings(JudgeFreeCpus({rank}, {Cpu(0, 0.5)}), "");
 }
@@ -68,7 +68,7 @@ TEST(SlowCoreTest, WithoutCpusThereIsANote) {
   ExpectFindings(JudgeCpus({}), "note");
 }
 
-TEST(CpusToProbeTest, EachCpuIsLookedAtOnceByARankThatMayUseIt) {
+TEST(CpusToProbeTest, EachCpuIsProbedOnceByARankThatMayUseIt) {
   const std::vector<std::string> hosts = {"a", "a", "b", "a"};
   const std::vector<std::vector<int>> cpus = {
       {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1}, {3, 4}};
@@ -84,7 +84,7 @@ TEST(CpusToProbeTest, EachCpuIsLookedAtOnceByARankThatMayUseIt) {
   EXPECT_THAT(CpusToProbe(2, hosts, cpus), ElementsAre(0, 1));
 }
 
-TEST(CompetitorTest, TheBusiestOtherOnTheCpuIsTheCompetitor) {
+TEST(CompetitorTest, CompetitorIsTheBusiestOtherProcessOnTheCpu) {
   const auto process = [](const char* name, int64_t ticks, int cpu,
                           int64_t threads = 1) {
     return support::ProcessTime{

@@ -28,7 +28,7 @@ void ExpectVerdicts(const std::vector<Judged>& variables) {
   }
 }
 
-TEST(VariablesTest, OfAnotherOpenMpRuntimeDoNothing) {
+TEST(VariablesTest, VariablesOfAnotherOpenMpRuntimeDoNothing) {
   ExpectVerdicts({
       {"KMP_AFFINITY", "granularity=fine,compact,1,0", kGnu, "warning"},
       {"KMP_BLOCKTIME", "0", kGnu, "warning"},
@@ -47,7 +47,7 @@ TEST(VariablesTest, OfAnotherOpenMpRuntimeDoNothing) {
   });
 }
 
-TEST(VariablesTest, OfLibrariesThatAreNotThereDoNothing) {
+TEST(VariablesTest, VariablesOfMissingLibrariesDoNothing) {
   ExpectVerdicts({
       {"MKL_NUM_THREADS", "4", kGnu, "warning"},
       {"MKL_NUM_THREADS", "4", kMkl, "ok"},
@@ -65,7 +65,7 @@ TEST(VariablesTest, OfLibrariesThatAreNotThereDoNothing) {
   });
 }
 
-TEST(VariablesTest, WhatOnlyTheDoctorDoesNotReadIsANoteThatAsksForTheProgram) {
+TEST(VariablesTest, UnusedByDoctorOnlyIsANote) {
   Readers own = kGnu;
   own.program.clear();
   ExpectVerdicts({{"KMP_AFFINITY", "1", own, "note"},
@@ -75,14 +75,14 @@ TEST(VariablesTest, WhatOnlyTheDoctorDoesNotReadIsANoteThatAsksForTheProgram) {
                   {"HOROVOD_CYCLE_TIME", "1", own, "warning"}});
 }
 
-TEST(VariablesTest, OfHorovodAndMisspeltOnesHaveOthersHere) {
+TEST(VariablesTest, HorovodAndMisspeltVariablesGetReplacements) {
   ExpectVerdicts({{"HOROVOD_FUSION_THRESHOLD", "1048576", kGnu, "warning"},
                   {"HVDLITE_CHUNK_BYTE", "1M", kGnu, "warning"},
                   // init() refuses it.
                   {"HVDLITE_TREE_ARITY", "many", kGnu, "problem"}});
 }
 
-TEST(VariablesTest, EachOneThatDoesNothingIsNamed) {
+TEST(VariablesTest, EachVariableThatDoesNothingIsNamed) {
   ExpectFindings(
       JudgeVariables(base::FakeEnvironment(
                          {{"HOROVOD_CYCLE_TIME", "1"}, {"KMP_FOO", "1"}}),

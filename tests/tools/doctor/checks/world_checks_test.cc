@@ -17,14 +17,14 @@ using ::testing::ElementsAre;
 const MpiFacts kOpenMpi = {.library = "Open MPI v4.1.4",
                            .thread_level = "MPI_THREAD_MULTIPLE"};
 
-TEST(MpiTest, TellsLibraryAndThreadLevel) {
+TEST(MpiTest, ReportsLibraryAndThreadLevel) {
   ExpectFindings(JudgeMpi(kOpenMpi, 2, absl::OkStatus(), absl::OkStatus()),
                  "ok");
   ExpectFindings(JudgeMpi(std::nullopt, 1, absl::OkStatus(), absl::OkStatus()),
                  "note");
 }
 
-TEST(SharedMemoryTest, RanksOfAHostThatCannotAreAWarning) {
+TEST(SharedMemoryTest, RanksThatCannotShareMemoryAreAWarning) {
   const collective::Topology two =
       collective::MakeTopology(0, std::vector<int>{0, 0, 2}, {"a", "a", "b"});
   ExpectFindings(JudgeSharedMemory(two, true, absl::OkStatus()), "ok");
@@ -34,13 +34,13 @@ TEST(SharedMemoryTest, RanksOfAHostThatCannotAreAWarning) {
       "warning");
 }
 
-TEST(SharedMemoryTest, RanksAloneOnTheirHostsNeedNone) {
+TEST(SharedMemoryTest, OneRankPerHostNeedsNoSharedMemory) {
   const collective::Topology apart =
       collective::MakeTopology(0, std::vector<int>{0, 1}, {"a", "b"});
   ExpectFindings(JudgeSharedMemory(apart, false, absl::OkStatus()), "ok");
 }
 
-TEST(MpiTest, WhatKeepsInitFromWorkingIsAProblem) {
+TEST(MpiTest, CausesOfFailingInitAreProblems) {
   ExpectFindings(JudgeMpi(MpiFacts{.library = "X MPI",
                                    .thread_level = "MPI_THREAD_SINGLE",
                                    .error = "it offers MPI_THREAD_SINGLE"},
@@ -55,7 +55,7 @@ TEST(MpiTest, WhatKeepsInitFromWorkingIsAProblem) {
                  "ok problem");
 }
 
-TEST(MpiTest, CraysMpiThatIsHeldBackByItsVariableIsToldSo) {
+TEST(MpiTest, CrayMpiWithoutItsVariableIsANote) {
   MpiFacts cray = {.library = "MPI VERSION    : CRAY MPICH version 8.1.25",
                    .thread_level = "MPI_THREAD_SERIALIZED"};
   const auto judged = [&](const std::optional<std::string>& variable) {
@@ -69,7 +69,7 @@ TEST(MpiTest, CraysMpiThatIsHeldBackByItsVariableIsToldSo) {
   ExpectFindings(judged("single"), "problem");
 }
 
-TEST(TransportsTest, ReadsThemFromTheComponentsThatStayLoaded) {
+TEST(TransportsTest, ReadsTransportsFromLoadedComponents) {
   const TransportFacts facts = TransportsIn({{"mca_pml_ob1.so", "/m"},
                                              {"mca_btl_vader.so", "/m"},
                                              {"mca_btl_tcp.so", "/m"},
@@ -111,26 +111,26 @@ TEST(UcxTest, ListsDevicesWithTheirTransports) {
   ExpectFindings(JudgeUcx(std::vector<UcxDevice>{ethernet}, 2), "ok");
 }
 
-TEST(UcxTest, ItsAbsenceMattersBetweenHosts) {
+TEST(UcxTest, MissingUcxIsAWarningBetweenHosts) {
   ExpectFindings(JudgeUcx(std::nullopt, 2), "warning");
   ExpectFindings(JudgeUcx(std::nullopt, 1), "note");
   ExpectFindings(JudgeUcx(std::vector<UcxDevice>(), 2), "warning");
 }
 
-TEST(ClocksTest, HostsThatAgreeAreOk) {
+TEST(ClocksTest, EqualClocksAreOk) {
   ExpectFindings(
       JudgeClocks(std::vector<int64_t>{0, 40'000, -90'000}, {"a", "b", "c"}),
       "ok");
   ExpectFindings(JudgeClocks(std::vector<int64_t>{0, 0}, {"a", "a"}), "ok");
 }
 
-TEST(ClocksTest, AHostThatIsOffIsNamed) {
+TEST(ClocksTest, HostWithWrongClockIsNamed) {
   ExpectFindings(JudgeClocks({0, 50'000'000, 50'000'000, -3'000'000'000},
                              {"a", "b", "b", "c"}),
                  "note warning");
 }
 
-TEST(VersionsTest, TheMinorityIsNamed) {
+TEST(VersionsTest, HostsWithTheRarerVersionAreNamed) {
   const Versions usual = {{"kernel", "6.1"}, {"MPI", "Open MPI v4.1.4"}};
   Versions other = usual;
   other["MPI"] = "Open MPI v4.1.2";
@@ -144,13 +144,13 @@ TEST(VersionsTest, KernelsMayDiffer) {
       "note");
 }
 
-TEST(VersionsTest, EqualOnesAreOk) {
+TEST(VersionsTest, EqualVersionsAreOk) {
   ExpectFindings(
       JudgeVersions({{{"kernel", "6.1"}}, {{"kernel", "6.1"}}}, {"a", "b"}),
       "ok");
 }
 
-// Links of ranks, which are alike but for those of `slow`.
+// Links between ranks. All are equal except those selected by `slow`.
 std::vector<LinkFacts> Links(int ranks,
                              const std::function<bool(int, int)>& slow) {
   std::vector<LinkFacts> facts(ranks);
@@ -166,7 +166,7 @@ std::vector<LinkFacts> Links(int ranks,
 const std::vector<std::string> kEightHosts = {"a", "b", "c", "d",
                                               "e", "f", "g", "h"};
 
-TEST(LinksTest, LinksThatAreAlikeAreOk) {
+TEST(LinksTest, EqualLinksAreOk) {
   ExpectFindings(JudgeLinks(Links(4, [](int, int) { return false; }),
                             {"a", "a", "b", "b"}),
                  "ok ok");
@@ -176,7 +176,7 @@ TEST(LinksTest, LinksThatAreAlikeAreOk) {
                  "ok");
 }
 
-TEST(LinksTest, AHostWithSlowLinksIsBlamedAndItsPeersAreNot) {
+TEST(LinksTest, HostWithSlowLinksIsNamedWithoutItsPeers) {
   ExpectFindings(
       JudgeLinks(Links(8, [](int a, int b) { return a == 5 || b == 5; }),
                  kEightHosts),
@@ -193,7 +193,7 @@ TEST(LinksTest, ASlowPairIsNamed) {
                  "warning ok");
 }
 
-TEST(LinksTest, AFewMicrosecondsMoreAreNothing) {
+TEST(LinksTest, SmallDifferencesInLatencyAreOk) {
   std::vector<LinkFacts> facts = Links(4, [](int, int) { return false; });
   for (LinkFacts& links : facts) {
     links.latency_us.assign(4, 1);

@@ -14,7 +14,7 @@
 namespace hvdlite::launch {
 namespace {
 
-TEST(DryRunJsonTest, SaysAllThatTheTextSays) {
+TEST(DryRunJsonTest, HasTheContentOfTheText) {
   const absl::StatusOr<Job> job = JobOf(
       "--topology 'pack:2 [numa] core:2 pu:1' --comm-core 1 --mem bind "
       "--set 'A=b c' prog 'its argument'",
@@ -26,12 +26,12 @@ TEST(DryRunJsonTest, SaysAllThatTheTextSays) {
                      {"OMP_PROC_BIND", "spread"}}});
   ASSERT_TRUE(job.ok()) << job.status();
   const std::string text = DryRunJson(*job);
-  EXPECT_EQ(text.find('\n'), text.size() - 1) << "more than a line";
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << "more than one line";
   testing::ExpectGolden(text);
   testing::ExpectGolden(RenderDryRun(*job));
 }
 
-TEST(DryRunJsonTest, WhatIsNoTextIsReplaced) {
+TEST(DryRunJsonTest, InvalidUtf8IsReplaced) {
   const auto job = JobOf(
       "-np 1 --set A=\xff prog",
       {.libraries = {{.name = "libblas.so.3", .path = "/lib/libblas.so.3"}}});
@@ -42,12 +42,12 @@ TEST(DryRunJsonTest, WhatIsNoTextIsReplaced) {
   EXPECT_THAT(plan["command"], ::testing::Contains("/lib/libblas.so.3"));
 }
 
-TEST(ShellCommandTest, WordsStayWords) {
+TEST(ShellCommandTest, QuotesArguments) {
   EXPECT_EQ(ShellCommand({"a", "b c", "", "it's", "x=1"}),
             "a 'b c' '' 'it'\\''s' x=1");
 }
 
-TEST(AboutTest, VersionAndBuildAreToldFactByFact) {
+TEST(AboutTest, VersionAndBuildHaveOneLinePerFact) {
   for (const char* mpi : {"4.1.4", "5.0.7", ""}) {
     Place place = {.versions = {}};
     if (*mpi != 0) {
@@ -56,7 +56,7 @@ TEST(AboutTest, VersionAndBuildAreToldFactByFact) {
     const Surroundings here = SurroundingsOf(place);
     std::vector<std::string> lines =
         absl::StrSplit(DescribeBuild({}, here), '\n');
-    // Those that differ from build to build.
+    // These facts differ between builds.
     for (const char* fact : {"hvdlite: ", "compiler: ", "UCX: ", "kernels: "}) {
       ASSERT_TRUE(absl::StartsWith(lines.front(), fact)) << lines.front();
       lines.erase(lines.begin());

@@ -1,4 +1,4 @@
-// What hvdliterun makes of command lines, on machines that are not here.
+// Dry runs of hvdliterun for command lines, in simulated host environments.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ inline Surroundings SurroundingsOf(const Place& place) {
       .root = place.root};
 }
 
-// Those of a shell: 'two words' are one.
+// Splits a line as a shell does: 'two words' are one argument.
 inline std::vector<std::string> WordsOf(absl::string_view line) {
   std::vector<std::string> words;
   bool quoted = false;
@@ -101,7 +101,7 @@ inline std::vector<std::string> WordsOf(absl::string_view line) {
   return words;
 }
 
-// For "hvdliterun LINE", in a dry run if `place` says so.
+// The job of "hvdliterun LINE"; a dry run if `place` says so.
 inline absl::StatusOr<Job> JobOf(const std::string& line, const Place& place) {
   std::vector<std::string> words = WordsOf(line);
   if (place.dry_run) words.insert(words.begin(), "--dry-run");
@@ -110,10 +110,10 @@ inline absl::StatusOr<Job> JobOf(const std::string& line, const Place& place) {
   return MakeJob(*flags, SurroundingsOf(place));
 }
 
-// The ranks of its hosts: CPUs, xTHREADS, cCPU of a coordinator, and memory
-// that is not local; the OpenMP runtime; the launcher's command, up to what
-// each rank is told; what no default gives of their environment; and the notes,
-// but for one that most jobs have.
+// A short text about a job: the ranks of its hosts (CPUs, xTHREADS, cCPU of the
+// coordinator, and memory that is not local); the OpenMP runtime; the
+// launcher's command without the part for each rank; variables that are not
+// defaults; and the notes, except for one that most jobs have.
 inline std::string GistOf(const Job& job) {
   using nlohmann::json;
   const json plan = json::parse(DryRunJson(job));
@@ -162,7 +162,7 @@ inline std::string GistOf(const Job& job) {
   return gist;
 }
 
-// What "hvdliterun LINE" makes there, or why nothing, is a golden text.
+// Compares the job of "hvdliterun LINE", or its error, with a golden text.
 inline void Tells(const std::string& line, const Place& place = {}) {
   const absl::StatusOr<Job> job = JobOf(line, place);
   testing::ExpectGolden(absl::StrCat(

@@ -1,5 +1,5 @@
-// Jobs on machines, under launchers and in batch systems that are not here: the
-// golden text of each says what becomes of it.
+// Jobs on simulated machines, launchers and batch systems. The golden text of
+// each describes the resulting job.
 #include "tools/hvdliterun/launch/job.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ Place Also(Place place, const Pairs& variables) {
   return place;
 }
 
-TEST(JobTest, PresetsOfBatchSystemsAndLaunchers) {
+TEST(JobTest, PresetsUnderBatchSystemsAndLaunchers) {
   Tells(On(kA64fx, "--preset a64fx-numa train_resnet50"),
         {.variables = kSlurm});
   Tells(On(kA64fx, "-np 2 --preset a64fx-node train_resnet50"), kPjm);
@@ -61,7 +61,7 @@ TEST(JobTest, PresetsOfBatchSystemsAndLaunchers) {
         kPbs);
 }
 
-TEST(JobTest, NamedHostsInABatchJobAreStartedByItsLauncher) {
+TEST(JobTest, NamedHostsInABatchJobUseItsLauncher) {
   Place slurm = kSrun;
   slurm.files = {{"hosts", "n01\nn02\n"}};
   Tells("-H n01:1,n02:1 prog", slurm);
@@ -69,14 +69,14 @@ TEST(JobTest, NamedHostsInABatchJobAreStartedByItsLauncher) {
   Tells("-H a,b prog", {.variables = {{"PJM_JOBID", "9"}}});
 }
 
-TEST(JobTest, RanksComeFromTheLineOrTheAllocation) {
+TEST(JobTest, NumberOfRanksComesFromFlagOrAllocation) {
   Tells("prog");
   Tells("-np 3 -H a:1,b:1 prog");
   Tells("prog", kPbs);
   Tells("-np 4 prog", kPbs);
 }
 
-TEST(JobTest, AStepOfSlurmIsShared) {
+TEST(JobTest, SlurmStepIsSharedWithTheRanks) {
   const Place step = Also({.variables = kSlurm}, {{"SLURM_STEP_ID", "0"}});
   Tells("prog", step);
   Tells("prog", Also(step, {{"SLURM_OVERLAP", "1"}}));
@@ -95,15 +95,15 @@ TEST(JobTest, PublishedMappingsOfTheA64fxGiveEachRankItsCores) {
   Tells(On(kDualXeon6248, "-np 4 --map-by=ppr:2:socket prog"));
 }
 
-TEST(JobTest, AMappingThatTheHostsSlotsDoNotFitIsRefused) {
+TEST(JobTest, MappingThatDoesNotMatchTheSlotsIsRefused) {
   const std::string by = "--map-by ppr:1:numa:pe=12 prog";
   Tells(On(kA64fx, "-H a,b " + by));
   Tells(On(kA64fx, "-H a:5 " + by));
-  Tells(On(kA64fx, "-np 2 -H a:4 " + by));  // fewer, and they were asked for
+  Tells(On(kA64fx, "-np 2 -H a:4 " + by));  // fewer ranks, as requested by -np
   Tells(On(kA64fx, "-np 2 -H a:8 --map-by ppr:2:numa prog"));
 }
 
-TEST(JobTest, AWorldOfOneComputesWithAllCores) {
+TEST(JobTest, SingleRankComputesWithAllCores) {
   for (const char* line : {"-np 1 --comm-core auto prog",
                            "-np 1 --comm-core 15 prog", "-H a:1,b:1 prog"}) {
     Tells(On("core:16 pu:1", line));
@@ -115,7 +115,7 @@ TEST(JobTest, OversubscriptionIsRefusedOrMarked) {
   Tells("-np 5 --oversubscribe prog");
 }
 
-TEST(JobTest, HostsElsewhereMayHaveMoreCoresThanThisOne) {
+TEST(JobTest, OtherHostsMayHaveMoreCoresThanThisHost) {
   Tells("-H n01:5,n02:5 prog");
   for (const char* here : {"login1", "login1.cluster", "localhost"}) {
     Tells(absl::StrCat("-H n01:5,", here, ":5 prog"));
@@ -123,13 +123,13 @@ TEST(JobTest, HostsElsewhereMayHaveMoreCoresThanThisOne) {
   Tells(On("core:4 pu:1", "-H n01:5 prog"));
 }
 
-TEST(JobTest, AnInheritedMemoryPolicyIsKeptUnlessMemSaysOtherwise) {
+TEST(JobTest, InheritedMemoryPolicyIsKeptWithoutMemFlag) {
   const Place numactl = {.memory_policy = "interleave"};
   Tells("-np 1 prog", numactl);
   Tells("-np 1 --mem local prog", numactl);
 }
 
-TEST(JobTest, TheUsersSettingsWinAndThatIsSaid) {
+TEST(JobTest, UserSettingsTakePrecedenceWithANote) {
   Tells("-np 2 prog", {.variables = {{"OMP_NUM_THREADS", "1"},
                                      {"MALLOC_TRIM_THRESHOLD_", "5"},
                                      {"KMP_BLOCKTIME", "0"},
@@ -142,7 +142,7 @@ TEST(JobTest, TheUsersSettingsWinAndThatIsSaid) {
         {.variables = {{"XOS_MMM_L_HPAGE_TYPE", "thp"}}});
 }
 
-TEST(JobTest, KmpIsTranslatedForLibgompAlone) {
+TEST(JobTest, KmpIsTranslatedOnlyForLibgomp) {
   const Place user = {
       .variables = {{"KMP_AFFINITY", "granularity=fine,scatter"},
                     {"KMP_BLOCKTIME", "0"},
@@ -153,7 +153,7 @@ TEST(JobTest, KmpIsTranslatedForLibgompAlone) {
   Tells("-np 2 prog", {.libraries = Linked({"libgomp.so.1", "libomp.so.5"})});
 }
 
-TEST(JobTest, OwnArrangementsOfTheRightRuntimeAreLeftAlone) {
+TEST(JobTest, UserPlacementForTheLinkedRuntimeIsKept) {
   for (const char* library : {"libgomp.so.1", "libomp.so.5"}) {
     for (const char* name : {"GOMP_CPU_AFFINITY", "KMP_AFFINITY"}) {
       Tells("-np 1 prog",
@@ -162,13 +162,13 @@ TEST(JobTest, OwnArrangementsOfTheRightRuntimeAreLeftAlone) {
   }
 }
 
-TEST(JobTest, LargePagesWithoutTheirLibraryDoNothingAndThatIsSaid) {
+TEST(JobTest, LargePagesWithoutTheirLibraryGetANote) {
   Tells("-np 1 prog", {.variables = {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}}});
   Tells("-np 1 prog", {.variables = {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"},
                                      {"LD_PRELOAD", "/opt/libmpg.so.1"}}});
 }
 
-TEST(JobTest, TheAllocatorMustBeThereAndIsLoadedBehindWhatTheUserLoads) {
+TEST(JobTest, AllocatorMustExistAndIsPreloadedLast) {
   Place place = {.variables = {{"LD_LIBRARY_PATH", "/opt/a:/opt/b"},
                                {"LD_PRELOAD", "mine.so"}}};
   for (const char* line :
@@ -178,7 +178,8 @@ TEST(JobTest, TheAllocatorMustBeThereAndIsLoadedBehindWhatTheUserLoads) {
   place.files = {{"/usr/lib64/libjemalloc.so.2", ""},
                  {"/usr/lib/libtcmalloc.so.4", ""}};
   Tells("-np 1 --alloc jemalloc prog", place);
-  place.files["/opt/b/libjemalloc.so.2"] = "";  // the user's folders come first
+  place.files["/opt/b/libjemalloc.so.2"] =
+      "";  // the user's directories come first
   for (const char* line : {"-np 1 --alloc jemalloc --huge-pages prog",
                            "-np 1 --alloc jemalloc --set LD_PRELOAD=x.so prog",
                            "-np 1 --alloc jemalloc --set LD_PRELOAD= prog",
@@ -188,20 +189,20 @@ TEST(JobTest, TheAllocatorMustBeThereAndIsLoadedBehindWhatTheUserLoads) {
   }
 }
 
-TEST(JobTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
+TEST(JobTest, SettingsOfHvdliteAreCheckedFlags) {
   Tells("-np 1 --fusion-threshold-bytes 32M --deterministic=1 prog",
         {.variables = {{"HVDLITE_FUSION_THRESHOLD_BYTES", "1M"}}});
   for (const char* line :
        {"-np 1 --tree-arity 0 prog", "-np 1 --set HVDLITE_TIMELIN=x prog",
         "-np 3 --virtual-nodes 2,two prog", "-np 3 --virtual-nodes 2,2 prog",
         "-np 3 --virtual-nodes 2,1 prog",
-        // Each rank is a world of its own.
+        // With this backend each rank is its own world.
         "-np 3 --virtual-nodes 1 --backend single prog"}) {
     Tells(line);
   }
 }
 
-TEST(JobTest, TheTableOfAlgorithmsIsReadWhereRank0Runs) {
+TEST(JobTest, AlgorithmTableIsReadIfRank0RunsHere) {
   const Place place = {.variables = {{"HVDLITE_ALLREDUCE_TABLE", "t.txt"}},
                        .files = {{"t.txt", "1 2-\n"}}};
   for (const char* line :
@@ -211,13 +212,13 @@ TEST(JobTest, TheTableOfAlgorithmsIsReadWhereRank0Runs) {
   }
 }
 
-TEST(JobTest, AScriptsRuntimeIsUnknownUnlessItIsNamed) {
+TEST(JobTest, RuntimeOfAScriptIsUnknownUnlessNamed) {
   Tells("-np 1 script");
   Tells("-np 1 --openmp libgomp script");
   Tells("-np 1 prog", {.libraries = {}});
 }
 
-TEST(JobTest, AProgramThatIsNotHereIsAnErrorUnlessItRunsElsewhere) {
+TEST(JobTest, MissingProgramIsAnErrorUnlessItRunsElsewhere) {
   Place place = {.variables = {{"PATH", "/missing:/also-missing"}},
                  .files = {{"./missing.py", ""}},
                  .dry_run = false};
@@ -229,7 +230,7 @@ TEST(JobTest, AProgramThatIsNotHereIsAnErrorUnlessItRunsElsewhere) {
   Tells("-np 1 ./missing", place);
 }
 
-TEST(JobTest, RootNeedsAContainerOrAFlag) {
+TEST(JobTest, RootNeedsAFlagOutsideContainers) {
   Place root = {.root = true};
   Tells("-np 1 prog", root);
   Tells("-np 1 --allow-run-as-root prog", root);
@@ -239,7 +240,7 @@ TEST(JobTest, RootNeedsAContainerOrAFlag) {
   Tells("-np 1 prog", root);
 }
 
-TEST(JobTest, GoingOnInPlaceNeedsOpenMpi5AndANumberOfRanks) {
+TEST(JobTest, InPlaceNeedsOpenMpi5AndMinNp) {
   const std::string line = "-np 4 --in-place --min-np 2 ./train";
   Tells(line);
   Tells(line, kMpich);
@@ -247,18 +248,18 @@ TEST(JobTest, GoingOnInPlaceNeedsOpenMpi5AndANumberOfRanks) {
   Tells("-np 4 --in-place ./train");
 }
 
-TEST(JobTest, NetworksAreForMpiUcxAndTheLauncher) {
+TEST(JobTest, NetworksAreSetForMpiUcxAndLauncher) {
   const std::string line = "-np 2 --network-interface eth0,ib0 prog";
   Tells(line);
   Tells(line, kMpich);
   Tells("--network-interface eth0 prog", kSrun);
   Tells("-np 1 --launcher pjsub --network-interface eth0 prog");
-  // That this host lacks, and where ranks run elsewhere.
+  // This host does not have the interface; in the second job it has no ranks.
   Tells("-np 2 --network-interface eth7 prog");
   Tells("-H n1:2 --network-interface eth7 prog");
 }
 
-TEST(JobTest, SshIsToldItsPortAndKeyWhereTheLauncherUsesIt) {
+TEST(JobTest, SshPortAndKeyNeedALauncherWithSsh) {
   const std::string line =
       "-H n1:2 --ssh-port 2222 --ssh-identity-file /key prog";
   Place place = {.files = {{"/key", ""}}};
@@ -271,7 +272,7 @@ TEST(JobTest, SshIsToldItsPortAndKeyWhereTheLauncherUsesIt) {
   Tells("--ssh-port 22 prog", {.variables = kSlurm});
 }
 
-TEST(JobTest, ALauncherThatIsNotHereIsShownButNotStarted) {
+TEST(JobTest, MissingLauncherIsShownOnlyInADryRun) {
   const std::string line = "-np 1 --launcher mpich prog";
   Tells(line);
   Tells(line, {.dry_run = false});

@@ -1,4 +1,4 @@
-// The output of ranks, and what is told of their end.
+// The output of ranks, and the reports about their end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(TailTest, KeepsTheLastLinesAndWhatFollows) {
+TEST(TailTest, KeepsTheLastLinesAndAnIncompleteOne) {
   OutputTail tail(2);
   EXPECT_THAT(tail.lines(), IsEmpty());
   tail.Take("a\nb\nc");
@@ -28,7 +28,7 @@ TEST(TailTest, KeepsTheLastLinesAndWhatFollows) {
   EXPECT_LT(tail.lines().back().size(), 10'000u);
 }
 
-TEST(TailTest, ASignalHandlersStackDoesNotPushOutWhatWasWrong) {
+TEST(TailTest, StackTraceDoesNotReplaceTheErrorMessage) {
   OutputTail tail(2);
   tail.Take("terminate called\n  what():  disk full\n");
   tail.Take("[n01:00018] *** Process received signal ***\n");
@@ -56,9 +56,9 @@ class ReportsTest : public ::testing::Test {
       [this](absl::string_view text) { absl::StrAppend(&passed_, text); }};
 };
 
-TEST_F(ReportsTest, AreTakenOutOfTheStream) {
+TEST_F(ReportsTest, ReportsAreRemovedFromTheStream) {
   const std::string line = ReportLine(Failure(3, 5));
-  // In pieces, and behind a line that has not ended.
+  // The report arrives in pieces and after a line that has not ended.
   reports_.Take("before");
   reports_.Take(line.substr(0, 10));
   EXPECT_EQ(passed_, "before");
@@ -72,7 +72,7 @@ TEST_F(ReportsTest, AreTakenOutOfTheStream) {
               ElementsAre("one", "two\x1e\"\\"));
 }
 
-TEST_F(ReportsTest, TheFirstThatFailedOnItsOwnCounts) {
+TEST_F(ReportsTest, FirstRankThatFailedOnItsOwnCounts) {
   EXPECT_EQ(reports_.First(), std::nullopt);
   reports_.Take(ReportLine(Failure(0, 143, true)));
   EXPECT_EQ(reports_.First(), std::nullopt);
@@ -88,7 +88,7 @@ TEST_F(ReportsTest, SuccessIsNoFailure) {
   EXPECT_EQ(reports_.failures().size(), 1U);
 }
 
-TEST_F(ReportsTest, ARankWhoseWorldHadEndedIsNotTheCauseIfAnotherMayBe) {
+TEST_F(ReportsTest, RankWhoseWorldEndedIsTheCauseOnlyWithoutOthers) {
   RankFailure follower = Failure(0, 134);
   follower.reason = "rank 1 (n2) died.";
   reports_.Take(ReportLine(follower));
@@ -100,27 +100,26 @@ TEST_F(ReportsTest, ARankWhoseWorldHadEndedIsNotTheCauseIfAnotherMayBe) {
   EXPECT_EQ(reports_.First()->exit_code, 3);
 }
 
-TEST_F(ReportsTest, ARankWithoutAWordIsExplainedByAnotherThatFailed) {
+TEST_F(ReportsTest, OutputOfAnotherRankReplacesMissingOutput) {
   RankFailure silent = Failure(1, 2);
   silent.last_lines = {};
   EXPECT_EQ(DescribeFailure(reports_, ""), "");
   reports_.Take(ReportLine(silent));
-  EXPECT_EQ(
-      DescribeFailure(reports_, ""),
-      "hvdliterun: rank 1 on n1 failed first, with exit code 2, without a "
-      "word\n");
+  EXPECT_EQ(DescribeFailure(reports_, ""),
+            "hvdliterun: rank 1 on n1 failed first, with exit code 2, with no "
+            "output\n");
   reports_.Take(ReportLine(Failure(2, 143, true)));  // it had to end
   RankFailure speaking = Failure(0, 139);
   speaking.last_lines = {"no such flag"};
   reports_.Take(ReportLine(speaking));
   EXPECT_EQ(DescribeFailure(reports_, "logs"),
-            "hvdliterun: rank 1 on n1 failed first, with exit code 2, without "
-            "a word; so did rank 0 on n1, by signal 11 (Segmentation fault), "
-            "with the last lines:\n  | no such flag\n  all of them: "
+            "hvdliterun: rank 1 on n1 failed first, with exit code 2, with no "
+            "output; rank 0 on n1 failed, too, by signal 11 (Segmentation "
+            "fault); its last lines:\n  | no such flag\n  complete output: "
             "logs/rank.0.log\n");
 }
 
-TEST(RunJobTest, ALauncherThatDoesNotEndAfterAFailureIsEnded) {
+TEST(RunJobTest, LauncherThatRunsAfterAFailureIsEnded) {
   const base::Environment& environment = base::ProcessEnvironment();
   const Job job = {
       .ranks = 1,
@@ -144,18 +143,18 @@ TEST(RunJobTest, ALauncherThatDoesNotEndAfterAFailureIsEnded) {
   EXPECT_FALSE(end->told_to_stop);
   EXPECT_EQ(end->summary, "rank 0 on n1 failed first, with exit code 4");
   EXPECT_EQ(JobOptions{}.after_failure, absl::Seconds(15));
-  EXPECT_THAT(told, HasSubstr("a rank has failed, and the launcher is still "
-                              "there after 1ms: ending the launcher\n"));
+  EXPECT_THAT(told, HasSubstr("a rank has failed, and the launcher still runs "
+                              "after 1ms: ending the launcher\n"));
 }
 
-TEST_F(ReportsTest, WhatOnlyLooksLikeOneIsPassedOn) {
+TEST_F(ReportsTest, TextThatResemblesAReportIsPassedOn) {
   reports_.Take("\x1ehvdliterun {\"rank\":1}\n\x1e other\n\x1ehvdl");
   reports_.End();
   EXPECT_EQ(passed_, "\x1ehvdliterun {\"rank\":1}\n\x1e other\n\x1ehvdl");
   EXPECT_THAT(reports_.failures(), IsEmpty());
 }
 
-TEST_F(ReportsTest, FitIntoOneWriteWhateverTheOutput) {
+TEST_F(ReportsTest, ReportsAlwaysFitIntoOneWrite) {
   RankFailure failure = Failure(1, 1);
   failure.last_lines.assign(20, std::string(5000, '\xff'));
   failure.last_lines.push_back("the last");

@@ -1,4 +1,4 @@
-// What is wrong on a command line, or about the job that it is in.
+// Errors in a command line or in the batch job around it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -54,7 +54,7 @@ TEST(RefusalTest, FilesOfFlags) {
     Tells(absl::StrCat("--config-file ", path, " prog"));
   }
   std::ofstream(path) << "map = \"numa\"\n";
-  // This one is none of the file's.
+  // This error is not in the file.
   Tells(absl::StrCat("--config-file ", path, " -np x prog"));
   std::remove(path.c_str());
   Tells("--config-file /gone.toml prog");
@@ -66,7 +66,7 @@ TEST(RefusalTest, Hosts) {
         "-H h1: prog", "-np 5 -H a:2,b:1 prog", "--hostfile f prog"}) {
     Tells(line, {.files = {{"f", "n01 slot=4\n"}}});
   }
-  Tells("--hostfile f prog", {.files = {{"f", "# nobody\n"}}});
+  Tells("--hostfile f prog", {.files = {{"f", "# no host\n"}}});
 }
 
 TEST(RefusalTest, BatchSystems) {

@@ -24,14 +24,14 @@ class RestartPolicyTest : public ::testing::Test {
             .wait = absl::Seconds(60)};
   }
 
-  // The next decision, which is to be a start.
+  // Expects that the next decision is a start, and returns it.
   Decision Start(RestartPolicy& policy,
                  const std::vector<Host>& known = kHosts) {
     const Decision next = policy.Next(known, now_);
     EXPECT_EQ(next.kind, Decision::kStart) << next.reason;
     return next;
   }
-  // ... an end, with that exit code; the reason is a golden text.
+  // Expects an end with this exit code. The reason is a golden text.
   void End(RestartPolicy& policy, int exit_code) {
     const Decision next = policy.Next(kHosts, now_);
     EXPECT_EQ(next.kind, Decision::kEnd);
@@ -43,7 +43,7 @@ class RestartPolicyTest : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();
 };
 
-TEST_F(RestartPolicyTest, TheFirstStartTakesAllHostsUpToMaxRanks) {
+TEST_F(RestartPolicyTest, FirstStartUsesAllHostsUpToMaxRanks) {
   RestartPolicy all(Ranks(2, 6));
   EXPECT_EQ(Start(all).ranks, 6);
   RestartPolicy policy(Ranks(2, 3));
@@ -52,7 +52,7 @@ TEST_F(RestartPolicyTest, TheFirstStartTakesAllHostsUpToMaxRanks) {
   EXPECT_EQ(start.hosts, kHosts);
 }
 
-TEST_F(RestartPolicyTest, SuccessBadInputAndTheUsersStopAreEnds) {
+TEST_F(RestartPolicyTest, SuccessBadInputAndUserStopEndTheJob) {
   for (const int exit_code : {0, 2, 74, 85, 143}) {
     RestartPolicy policy(Ranks(2, 6));
     policy.Ended({.exit_code = exit_code, .told_to_stop = exit_code == 143},
@@ -61,7 +61,7 @@ TEST_F(RestartPolicyTest, SuccessBadInputAndTheUsersStopAreEnds) {
   }
 }
 
-TEST_F(RestartPolicyTest, FailuresAreCountedAndTheLastExitCodeIsTheJobs) {
+TEST_F(RestartPolicyTest, FailuresAreCountedAndLastExitCodeIsReturned) {
   RestartPolicy policy(Ranks(2, 6));
   for (int i = 0; i < 3; ++i) {
     Start(policy);
@@ -72,7 +72,7 @@ TEST_F(RestartPolicyTest, FailuresAreCountedAndTheLastExitCodeIsTheJobs) {
   End(policy, 9);
 }
 
-TEST_F(RestartPolicyTest, AHostThatFailsTwiceInARowIsLeftOutForAWhile) {
+TEST_F(RestartPolicyTest, HostThatFailsTwiceInARowIsSetAside) {
   RestartPolicy policy(Ranks(2, 6));
   policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
   EXPECT_EQ(Start(policy).ranks, 6);
@@ -84,7 +84,7 @@ TEST_F(RestartPolicyTest, AHostThatFailsTwiceInARowIsLeftOutForAWhile) {
   EXPECT_EQ(Start(policy).ranks, 6);
 }
 
-TEST_F(RestartPolicyTest, FailuresOfDifferentHostsSetNoneAside) {
+TEST_F(RestartPolicyTest, FailuresOfDifferentHostsSetNoHostAside) {
   RestartPolicy policy(Ranks(2, 6));
   for (const char* host : {"a", "b", "a"}) {
     policy.Ended({.exit_code = 1, .failed_host = host}, now_);
@@ -92,14 +92,14 @@ TEST_F(RestartPolicyTest, FailuresOfDifferentHostsSetNoneAside) {
   }
 }
 
-TEST_F(RestartPolicyTest, AFailingHostIsTakenWhereTheOthersDoNotSuffice) {
+TEST_F(RestartPolicyTest, FailingHostIsUsedIfOthersDoNotSuffice) {
   RestartPolicy policy(Ranks(6, 6));
   policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
   policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
   EXPECT_EQ(Start(policy).hosts, kHosts);
 }
 
-TEST_F(RestartPolicyTest, ALostHostIsLeftOutAtOnceAndWaitedForIfNeeded) {
+TEST_F(RestartPolicyTest, LostHostIsSetAsideAndAwaitedIfNeeded) {
   RestartPolicy elastic(Ranks(2, 6));
   elastic.Ended({.exit_code = 1, .lost_hosts = {"a"}}, now_);
   EXPECT_EQ(Start(elastic).ranks, 4);
@@ -116,7 +116,7 @@ TEST_F(RestartPolicyTest, ALostHostIsLeftOutAtOnceAndWaitedForIfNeeded) {
   EXPECT_EQ(Start(policy).ranks, 6);
 }
 
-TEST_F(RestartPolicyTest, WaitingHasAnEnd) {
+TEST_F(RestartPolicyTest, WaitingEndsAfterTheTimeLimit) {
   RestartPolicy policy(Ranks(6, 6));
   policy.Ended({.exit_code = 5, .lost_hosts = {"a", "b"}}, now_);
   EXPECT_EQ(policy.Next(kHosts, now_).until, now_ + absl::Seconds(60));
@@ -133,19 +133,19 @@ TEST_F(RestartPolicyTest, WaitingBeforeTheFirstStartEndsWithAFailure) {
   EXPECT_EQ(end.exit_code, 1);
 }
 
-TEST_F(RestartPolicyTest, NewHostsAreWantedOnlyWhereMoreRanksMayBe) {
+TEST_F(RestartPolicyTest, NewHostsAreRequestedOnlyForMoreRanks) {
   RestartPolicy policy(Ranks(2, 6));
   const std::vector<Host> two = {{"a", 2}, {"b", 2}};
   EXPECT_TRUE(policy.WantsOtherHosts(4, two, kHosts, now_));
   EXPECT_FALSE(policy.WantsOtherHosts(6, kHosts, kHosts, now_));
   EXPECT_FALSE(
       RestartPolicy(Ranks(2, 4)).WantsOtherHosts(4, two, kHosts, now_));
-  // Hosts that go are left before they do, if enough stay.
+  // Hosts that are no longer listed are left early if enough others stay.
   EXPECT_TRUE(policy.WantsOtherHosts(6, kHosts, two, now_));
   EXPECT_FALSE(policy.WantsOtherHosts(4, two, {{"c", 1}}, now_));
 }
 
-TEST_F(RestartPolicyTest, AStopForOtherHostsIsNoFailure) {
+TEST_F(RestartPolicyTest, StopForOtherHostsIsNoFailure) {
   RestartOptions none = Ranks(2, 6);
   none.max_restarts = 0;
   RestartPolicy policy(none);
@@ -158,7 +158,7 @@ TEST_F(RestartPolicyTest, AStopForOtherHostsIsNoFailure) {
   End(policy, 1);
 }
 
-TEST_F(RestartPolicyTest, OversubscribedHostsTakeAllRanks) {
+TEST_F(RestartPolicyTest, OversubscribedHostsGetAllRanks) {
   RestartOptions options = Ranks(6, 6);
   options.oversubscribe = true;
   RestartPolicy policy(options);

@@ -36,7 +36,7 @@ std::string TextOf(const std::vector<Host>& hosts) {
   });
 }
 
-// "a:2 b:1", and how sure the slots are, where they are not known.
+// "a:2 b:1", followed by how certain the slots are if they are not known.
 std::string TextOf(const absl::StatusOr<Allocation>& allocation) {
   if (!allocation.ok()) return allocation.status().ToString();
   return absl::StrCat(TextOf(allocation->hosts),
@@ -50,13 +50,13 @@ std::string Expanded(const char* list) {
   return hosts.ok() ? absl::StrJoin(*hosts, " ") : hosts.status().ToString();
 }
 
-TEST(HostListTest, BracketsHoldRangesAndSingleNumbers) {
+TEST(HostListTest, BracketsContainRangesAndNumbers) {
   EXPECT_EQ(Expanded("n[01-03,7]"), "n01 n02 n03 n7");
   EXPECT_EQ(Expanded("login,n[9-11]-ib,x1"), "login n9-ib n10-ib n11-ib x1");
   EXPECT_EQ(Expanded("r[1-2]c[0-1]"), "r1c0 r1c1 r2c0 r2c1");
 }
 
-TEST(HostListTest, NonsenseAndMoreHostsThanThereCanBeAreErrors) {
+TEST(HostListTest, InvalidListsAndTooManyHostsAreErrors) {
   for (const char* list :
        {"n[1-", "n[3-1]", "n[a-b]", "", "n1,,n2", "n]1", "n[1-20000]x[1-20000]",
         "n[1-999999],m[1-999999]", "n[1-1000001]", "n[1-99999999999999999999]",
@@ -82,7 +82,7 @@ TEST(NamedHostsTest, SlotsFollowTheColonAndAddUp) {
             std::numeric_limits<int>::max());
 }
 
-TEST(NamedHostsTest, LinesOfOpenMpiAndOfMpich) {
+TEST(NamedHostsTest, ReadsLinesOfOpenMpiAndMpich) {
   const auto allocation = AllocationOfHostfile(
       "# a comment\nn01 slots=4 max_slots=8\nn02:2  # two\n\nn03\n", "hosts");
   EXPECT_EQ(TextOf(allocation), "n01:4 n02:2 n03:1");
@@ -90,14 +90,13 @@ TEST(NamedHostsTest, LinesOfOpenMpiAndOfMpich) {
 }
 
 struct BatchJob {
-  std::string hosts;  // as TextOf() has them
+  std::string hosts;  // in the format of TextOf()
   BatchSystem system;
   Pairs variables;
   std::map<std::string, std::string> files = {};
 };
 
-// The variables are those that the batch systems set: SLURM 22.05 for srun and
-// salloc.
+// Variables as the batch systems set them (SLURM 22.05 for srun and salloc).
 const BatchJob kJobs[] = {
     {"n01:2 n02:2 n03:2 n7:1",
      BatchSystem::kSlurm,
@@ -105,13 +104,13 @@ const BatchJob kJobs[] = {
       {"SLURM_JOB_NODELIST", "n[01-03,7]"},
       {"SLURM_NTASKS", "7"},
       {"SLURM_TASKS_PER_NODE", "2(x3),1"}}},
-    // Without tasks, CPUs are no number of ranks.
+    // Without tasks, the number of CPUs is not the number of ranks.
     {"n1:48 n2:48 unknown",
      BatchSystem::kSlurm,
      {{"SLURM_JOB_ID", "7"},
       {"SLURM_JOB_NODELIST", "n[1-2]"},
       {"SLURM_JOB_CPUS_PER_NODE", "48(x2)"}}},
-    // Nor are tasks that nobody asked for.
+    // Tasks that the job did not request do not count either.
     {"n1:48 n2:48 unknown",
      BatchSystem::kSlurm,
      {{"SLURM_JOB_ID", "7"},
@@ -129,8 +128,8 @@ const BatchJob kJobs[] = {
       {"SLURM_STEP_NUM_TASKS", "1"},
       {"SLURM_STEP_TASKS_PER_NODE", "1"},
       {"SLURM_TASKS_PER_NODE", "1"}}},
-    // salloc -N2 with use_interactive_step, whose own task is none that the job
-    // asked for.
+    // salloc -N2 with use_interactive_step. The job did not request the step's
+    // own task.
     {"n1:2 n2:2 unknown",
      BatchSystem::kSlurm,
      {{"SLURM_JOB_ID", "7"},
@@ -140,7 +139,7 @@ const BatchJob kJobs[] = {
       {"SLURM_STEP_NUM_TASKS", "1"},
       {"SLURM_STEP_TASKS_PER_NODE", "1"},
       {"SLURM_TASKS_PER_NODE", "2(x2)"}}},
-    // A line is a slot; one line for each host may mean a rank each.
+    // One line is one slot. One line for each host may mean one rank on each.
     {"n1:2 n2:2",
      BatchSystem::kPbs,
      {{"PBS_NODEFILE", "/f"}},
@@ -180,7 +179,7 @@ TEST(BatchSystemTest, TasksThatTheJobAskedForAreSlots) {
   EXPECT_EQ(TextOf(Detect(interactive)), "n1:2 n2:2");
 }
 
-TEST(BatchSystemTest, ABoxOfPjmsNodesHasAsManyAsItsSidesMultiplied) {
+TEST(BatchSystemTest, BoxOfPjmNodesIsTheProductOfItsSides) {
   const auto nodes = [](const char* shape) {
     const auto allocation = Detect({{"PJM_JOBID", "9"}, {"PJM_NODE", shape}});
     return allocation.ok() ? allocation->hosts.size() : 0;
@@ -194,11 +193,11 @@ TEST(BatchSystemTest, ABoxOfPjmsNodesHasAsManyAsItsSidesMultiplied) {
   }
 }
 
-TEST(DealRanksTest, HostsAreFilledInOrderOrEvenlyWhereSlotsAreNotKnown) {
+TEST(DealRanksTest, FillsHostsInOrderOrEvenlyIfSlotsAreUnknown) {
   struct Deal {
     absl::StatusOr<Allocation> allocation;
     int ranks;
-    const char* hosts;  // empty ones are left out
+    const char* hosts;  // without empty ones
     bool oversubscribe = false;
   };
   const auto pbs = Detect(kJobs[6].variables, kJobs[6].files);
@@ -210,7 +209,7 @@ TEST(DealRanksTest, HostsAreFilledInOrderOrEvenlyWhereSlotsAreNotKnown) {
       {Detect(kJobs[2].variables), 4, "n1:2 n2:2"},
       {pbs, 2, "n1:1 n2:1"},
       {pbs, 4, "n1:2 n2:2"},
-      // Oversubscription deals the rest one each.
+      // Oversubscription distributes the rest one by one.
       {AllocationOfHostList("a:2,b:1"), 6, "a:4 b:2", true},
   };
   for (const auto& [allocation, ranks, hosts, oversubscribe] : deals) {

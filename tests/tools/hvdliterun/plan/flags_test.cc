@@ -19,7 +19,7 @@ Flags Parsed(const std::vector<std::string>& arguments) {
   return flags.ok() ? *std::move(flags) : Flags();
 }
 
-TEST(FlagsTest, TheProgramsWordsAreItsOwn) {
+TEST(FlagsTest, ArgumentsOfTheProgramAreNotParsed) {
   const Flags flags =
       Parsed({"-np", "2", "--mem=bind", "prog", "--mem", "-np"});
   EXPECT_EQ(flags.ranks, 2);
@@ -29,7 +29,7 @@ TEST(FlagsTest, TheProgramsWordsAreItsOwn) {
               ElementsAre("-odd-name"));
 }
 
-TEST(FlagsTest, WhatIsNoNumberOrMappingIsRefused) {
+TEST(FlagsTest, InvalidNumbersAndMappingsAreRefused) {
   for (const char* number : {"0", "-1", "NaN", "1.5", "", "99999999999"}) {
     for (const char* flag : {"-np", "--threads", "--min-np", "--ssh-port"}) {
       EXPECT_FALSE(ParseFlags({flag, number, "prog"}).ok()) << flag << number;
@@ -43,17 +43,17 @@ TEST(FlagsTest, WhatIsNoNumberOrMappingIsRefused) {
   }
 }
 
-TEST(FlagsTest, ADryRunIsTextUnlessJsonIsAskedFor) {
+TEST(FlagsTest, DryRunIsTextUnlessJsonIsRequested) {
   EXPECT_EQ(Parsed({"prog"}).dry_run, std::nullopt);
   EXPECT_EQ(Parsed({"--dry-run", "prog"}).dry_run, DryRunFormat::kText);
   EXPECT_EQ(Parsed({"--dry-run=text", "prog"}).dry_run, DryRunFormat::kText);
   const Flags json = Parsed({"--dry-run=json", "--topology", "core:2", "prog"});
   EXPECT_EQ(json.dry_run, DryRunFormat::kJson);
-  // The program's name is none of the flag.
+  // The program's name is not the value of the flag.
   EXPECT_THAT(Parsed({"--dry-run", "json"}).program, ElementsAre("json"));
 }
 
-TEST(FlagsTest, SetWinsOverAKnobsOwnFlag) {
+TEST(FlagsTest, SetOverridesTheSettingsOwnFlag) {
   const Flags flags =
       Parsed({"--log-level", "info", "--set", "HVDLITE_LOG_LEVEL=debug",
               "--launcher-args", "-a  b", "--launcher-args=c", "prog"});
@@ -65,16 +65,16 @@ TEST(FlagsTest, SetWinsOverAKnobsOwnFlag) {
   EXPECT_THAT(flags.launcher_arguments, ElementsAre("-a", "b", "c"));
 }
 
-// Path of a file for --config-file.
+// The path of a new file for --config-file.
 std::string FileOf(const std::string& text) {
   const std::string path = ::testing::TempDir() + "hvdliterun_flags.toml";
   std::ofstream(path) << text;
   return path;
 }
 
-TEST(FlagsFileTest, TheFileGivesWhatTheCommandLineLeavesOut) {
+TEST(FlagsFileTest, FileProvidesFlagsMissingOnTheCommandLine) {
   const std::string file = FileOf(
-      "# Of the group.\n"
+      "# A comment.\n"
       "np = 3\nhost = a:1,b:2\nmap = \"numa\"\noversubscribe = true\n"
       "launcher-args = \"-x  y\"\noutput-filename = \"logs\"\n");
   const Flags flags =
@@ -88,14 +88,14 @@ TEST(FlagsFileTest, TheFileGivesWhatTheCommandLineLeavesOut) {
   EXPECT_THAT(flags.program, ElementsAre("prog", "--mem", "x"));
 }
 
-TEST(FlagsFileTest, TheCommandLinesHostfileReplacesTheFilesHosts) {
+TEST(FlagsFileTest, HostfileOnTheCommandLineReplacesHostsOfTheFile) {
   const Flags flags = Parsed({"--config-file", FileOf("host = \"a:1\"\n"),
                               "--hostfile", "hosts", "prog"});
   EXPECT_EQ(flags.host_list, "");
   EXPECT_EQ(flags.hostfile, "hosts");
 }
 
-TEST(FlagsFileTest, SettingsOfTheCommandLineComeFirst) {
+TEST(FlagsFileTest, CommandLineSettingsComeFirst) {
   const std::string file =
       FileOf("log-level = \"info\"\nset = [\"A=1\", \"B=x y\"]\n");
   const Flags alone = Parsed({"--config-file", file, "prog"});
@@ -112,14 +112,14 @@ TEST(FlagsFileTest, SettingsOfTheCommandLineComeFirst) {
                                    "--log-level of " + file}));
 }
 
-TEST(FlagsTest, WhatIsAskedAboutHvdliterunNeedsNoProgram) {
+TEST(FlagsTest, VersionAndCheckBuildNeedNoProgram) {
   EXPECT_EQ(Parsed({"--version"}).about, About::kVersion);
   EXPECT_EQ(Parsed({"-v"}).about, About::kVersion);
   EXPECT_EQ(Parsed({"--check-build"}).about, About::kBuild);
   EXPECT_EQ(Parsed({"prog", "--version"}).about, std::nullopt);
 }
 
-TEST(FlagsTest, HelpShowsExamplesAndKnobsInNarrowLines) {
+TEST(FlagsTest, HelpHasExamplesAndSettingsInNarrowLines) {
   const Flags flags = Parsed({"--help"});
   for (const char* word :
        {"Usage: hvdliterun [options] PROGRAM", "--dry-run PROGRAM",

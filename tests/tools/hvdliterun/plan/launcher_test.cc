@@ -21,7 +21,7 @@ const LauncherProgram kLaunchers[] = {
     {Launcher::kSrun, "srun"},
     {Launcher::kPjsub, "mpiexec"}};
 
-// What a job may ask of each of them.
+// Options of jobs that each launcher must handle.
 struct Asked {
   const char* what;
   LaunchOptions options;
@@ -33,7 +33,7 @@ std::vector<Asked> AllAsked() {
   const std::vector<Host> here = {{"localhost", 2}};
   return {
       {"equally many ranks", {.hosts = even}},
-      {"variables and the user's words",
+      {"variables and the user's arguments",
        {.hosts = uneven, .exported = {"PATH"}, .arguments = {"--extra"}}},
       {"oversubscription", {.hosts = uneven, .oversubscribe = true}},
       {"a batch job", {.hosts = even, .slots_of_batch_system = true}},
@@ -46,12 +46,12 @@ std::vector<Asked> AllAsked() {
         .interfaces = {"lo"}}},
       {"networks and ssh",
        {.hosts = even, .interfaces = {"eth0", "ib0"}, .ssh = {"-p", "2222"}}},
-      {"in place, no binding of Intel's",
+      {"in place, Intel's binding off",
        {.hosts = here, .local = true, .in_place = true, .intel_pin = "0"}},
   };
 }
 
-TEST(LauncherCommandTest, EachLauncherIsToldInItsOwnWords) {
+TEST(LauncherCommandTest, EachLauncherGetsItsOwnFlags) {
   for (const LauncherProgram& launcher : kLaunchers) {
     std::map<std::string, std::string> asked_by_command;
     std::vector<std::string> commands;
@@ -74,14 +74,14 @@ constexpr char kOpenMpi[] = "mpirun (Open MPI) 4.1.4\n";
 constexpr char kHydra[] = "HYDRA build details:\n    Version: 4.0.2\n";
 
 struct Choice {
-  std::string launcher;  // kind and program, or what is told
+  std::string launcher;  // kind and program, or the error
   std::string asked = "auto";
   std::map<std::string, std::string> versions = {};
   BatchSystem system = BatchSystem::kNone;
   std::optional<Launcher> of_program = {};
 };
 
-TEST(ChooseLauncherTest, ByNameVersionBatchSystemAndTheProgramsMpi) {
+TEST(ChooseLauncherTest, UsesNameVersionBatchSystemAndMpiOfTheProgram) {
   const std::string srun = "slurm 23";
   const Choice choices[] = {
       {"openmpi mpirun", "auto", {{"mpirun", kOpenMpi}}},
@@ -97,7 +97,7 @@ TEST(ChooseLauncherTest, ByNameVersionBatchSystemAndTheProgramsMpi) {
        BatchSystem::kSlurm},
       {"srun srun", "auto", {{"srun", srun}}, BatchSystem::kSlurm},
       {"pjsub mpiexec", "auto", {}, BatchSystem::kPjm},
-      // Of several the one of the program's MPI.
+      // Of several launchers, that of the program's MPI is used.
       {"mpich mpiexec.hydra",
        "auto",
        {{"mpirun", kOpenMpi}, {"mpiexec.hydra", kHydra}},
@@ -113,23 +113,23 @@ TEST(ChooseLauncherTest, ByNameVersionBatchSystemAndTheProgramsMpi) {
        {{"mpirun", kOpenMpi}},
        BatchSystem::kNone,
        Launcher::kMpich},
-      // A named one is taken.
+      // A named launcher is used.
       {"srun srun", "srun"},
       {"mpich mpiexec", "mpich"},
       {"mpich mpiexec.hydra",
        "mpich",
        {{"mpirun", kOpenMpi}, {"mpiexec.hydra", kHydra}}},
-      {"mpich mpirun", "mpich", {{"mpirun", "somebody's"}}},
+      {"mpich mpirun", "mpich", {{"mpirun", "unknown kind"}}},
       {"mpich mpiexec",
        "mpich",
-       {{"mpirun", "somebody's"}, {"mpiexec", kHydra}}},
-      // The last of the wrong kinds is told.
-      {"--launcher mpich: orterun here is of the kind openmpi: load the other "
-       "MPI's module, or leave --launcher out",
+       {{"mpirun", "unknown kind"}, {"mpiexec", kHydra}}},
+      // The error names the last program of a wrong kind.
+      {"--launcher mpich: orterun on this host is of the kind openmpi: load "
+       "the module of the other MPI, or remove --launcher",
        "mpich",
        {{"mpirun", kOpenMpi}, {"orterun", "orterun (OpenRTE) 4.1"}}},
-      {"--launcher openmpi: mpiexec.hydra here is of the kind mpich: load the "
-       "other MPI's module, or leave --launcher out",
+      {"--launcher openmpi: mpiexec.hydra on this host is of the kind mpich: "
+       "load the module of the other MPI, or remove --launcher",
        "openmpi",
        {{"mpiexec", kHydra}, {"mpiexec.hydra", kHydra}}},
   };
@@ -152,14 +152,14 @@ TEST(ChooseLauncherTest, ByNameVersionBatchSystemAndTheProgramsMpi) {
   }
 }
 
-TEST(ChooseLauncherTest, ItsVersionIsALine) {
+TEST(ChooseLauncherTest, VersionIsOneLine) {
   EXPECT_EQ(VersionLine({Launcher::kOpenMpi, "mpirun", "mpirun 5.0.7\n\nBug"}),
             "mpirun 5.0.7");
   EXPECT_EQ(VersionLine({Launcher::kMpich, "mpiexec", kHydra}),
             "HYDRA Version: 4.0.2");
 }
 
-TEST(ChooseLauncherTest, TheProgramsLibrariesTellItsMpi) {
+TEST(ChooseLauncherTest, LibrariesOfTheProgramIdentifyItsMpi) {
   EXPECT_EQ(LauncherOfLibraries({{"libc.so.6", "/c"}, {"libmpi.so.40", "/m"}}),
             Launcher::kOpenMpi);
   EXPECT_EQ(LauncherOfLibraries({{"libmpich.so.12", "/m"}}), Launcher::kMpich);
@@ -167,7 +167,7 @@ TEST(ChooseLauncherTest, TheProgramsLibrariesTellItsMpi) {
   EXPECT_EQ(LauncherOfLibraries({{"libc.so.6", "/c"}}), std::nullopt);
 }
 
-TEST(ExportTest, WhatMattersToRanksAndNothingElse) {
+TEST(ExportTest, ExportsOnlyVariablesThatRanksNeed) {
   EXPECT_THAT(VariablesToExport(base::FakeEnvironment({{"PATH", ""},
                                                        {"HOME", ""},
                                                        {"UCX_TLS", ""},

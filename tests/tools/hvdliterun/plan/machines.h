@@ -1,4 +1,4 @@
-// Machines that are not here, in hwloc's language.
+// Simulated machines in hwloc's language.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ inline constexpr char kA64fx[] =
     "pack:1 numa:4(memory=8000000000) l2:1(size=8388608) core:12 pu:1";
 inline constexpr char kDualXeon6248[] =
     "pack:2 [numa(memory=96000000000)] l3:1(size=28835840) core:20 pu:1";
-// The second threads of the cores have the numbers from 18 on.
+// The second hardware threads of the cores have numbers from 18 on.
 inline constexpr char kC48xlarge[] =
     "pack:2 [numa(memory=32000000000)] l3:1 core:9 pu:2(indexes=2*18:18*1)";
 

@@ -23,7 +23,7 @@ std::vector<RankPlan> Planned(const Machine& machine, int ranks,
   return plans.value_or(std::vector<RankPlan>(1));
 }
 
-TEST(MachineTest, KnowsPackagesNodesCoresAndThreads) {
+TEST(MachineTest, ReadsPackagesNodesCoresAndThreads) {
   const Machine machine = MachineFrom(kC48xlarge);
   EXPECT_EQ(machine.packages(), 2);
   EXPECT_THAT(machine.numa_nodes, ElementsAre(0, 1));
@@ -34,8 +34,8 @@ TEST(MachineTest, KnowsPackagesNodesCoresAndThreads) {
   EXPECT_EQ(machine.cores[9].numa_node, 1);
 }
 
-TEST(MachineTest, NodesWithoutCpusAreLeftOut) {
-  // Each package has a node of its own, the machine one without CPUs of theirs.
+TEST(MachineTest, NodesWithoutCpusAreNotListed) {
+  // Each package has its own NUMA node; the machine has one without CPUs.
   const Machine machine =
       MachineFrom("[numa(memory=1000000)] pack:2 [numa] core:2 pu:1");
   EXPECT_EQ(machine.cores.size(), 4u);
@@ -43,14 +43,14 @@ TEST(MachineTest, NodesWithoutCpusAreLeftOut) {
   EXPECT_THAT(one.numa_nodes, ElementsAre(one.cores[0].numa_node));
 }
 
-TEST(MachineTest, ThisOneHasACoreAtLeast) {
+TEST(MachineTest, ThisMachineHasAtLeastOneCore) {
   const auto machine = ThisMachine();
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_GE(machine->cores.size(), 1u);
 }
 
-// Of each rank: its CPUs, xTHREADS, cCPU of a coordinator that has one, and
-// whether it is oversubscribed.
+// For each rank: its CPUs, xTHREADS, cCPU of the coordinator if it has one, and
+// "!" if it is oversubscribed.
 std::string TextOf(const Machine& machine, const std::vector<RankPlan>& plans) {
   return absl::StrJoin(plans, " ", [&](std::string* out, const RankPlan& plan) {
     const std::optional<int> cpu = CoordinatorCpu(machine, plan);
@@ -73,24 +73,24 @@ TEST(PlanTest, RanksGetTheirShareOfTheMachine) {
        4,
        {.domain = Domain::kNuma, .comm_core = kNone},
        "0-11x12 12-23x12 24-35x12 36-47x12"},
-      // The coordinator takes the last of eight cores or more; the process may
-      // use it.
+      // With eight or more cores, the coordinator gets the last one. The
+      // process may use it, too.
       {kA64fx,
        4,
        {.domain = Domain::kNuma},
        "0-11x11c11 12-23x11c23 24-35x11c35 36-47x11c47"},
-      // On the first NUMA node, as hvdlite itself would choose.
+      // It is on the first NUMA node, as in hvdlite's own choice.
       {kA64fx, 1, {}, "0-47x47c11"},
       {"core:7 pu:1", 1, {}, "0-6x7"},
       {"core:8 pu:1", 1, {}, "0-7x7c7"},
-      // Or one that --threads leaves, or that is named.
+      // Or it gets a core that --threads leaves free, or a named one.
       {"core:4 pu:1", 1, {.threads = 3}, "0-3x3c3"},
       {"core:4 pu:1", 1, {.threads = 4}, "0-3x4"},
       {kDualXeon6248,
        2,
        {.domain = Domain::kSocket, .comm_core = kFirst},
        "0-19x19c0 20-39x19c20"},
-      // Hyperthreads belong to their cores, which are counted.
+      // Cores are counted, not hyperthreads.
       {kC48xlarge,
        2,
        {.domain = Domain::kSocket},
@@ -99,7 +99,7 @@ TEST(PlanTest, RanksGetTheirShareOfTheMachine) {
        4,
        {.domain = Domain::kSocket},
        "0-9x9c9 10-19x9c19 20-29x9c29 30-39x9c39"},
-      // Three ranks work in step: none gets more cores than the others.
+      // All ranks get the same number of cores, because they work in step.
       {kDualXeon6248,
        3,
        {.domain = Domain::kSocket},
@@ -125,9 +125,9 @@ TEST(PlanTest, PlacesAreComputingCoresOrTheirHyperthreads) {
     const char* places;
   };
   constexpr Case kCases[] = {
-      // Not the coordinator's.
+      // The coordinator's core is no place.
       {"core:8 pu:2", {}, {}, "{0,1},{2,3},{4,5},{6,7},{8,9},{10,11},{12,13}"},
-      // Threads between cores and CPUs leave no core idle.
+      // With more threads than cores but fewer than CPUs no core is idle.
       {"core:4 pu:4", 8, kNone,
        "{0,1,2,3},{4,5,6,7},{8,9,10,11},{12,13,14,15}"},
       {"core:2 pu:2", 4, kNone, "{0},{1},{2},{3}"},
@@ -158,8 +158,8 @@ TEST(PlanTest, MemoryNodesFollowThePolicy) {
   EXPECT_THAT(nodes("preferred=3"), ElementsAre(3));
 }
 
-TEST(PlanTest, MemoryMayComeFromNodesWithoutCpusAndNotFromOnesThatAreNotThere) {
-  // As the fast memory of a processor that shows it as a node of its own.
+TEST(PlanTest, MemoryMayUseNodesWithoutCpusButNotMissingOnes) {
+  // For example fast memory that a processor presents as a separate node.
   const Machine machine = MachineFrom("pack:1 [numa] [numa] core:2 pu:1");
   EXPECT_THAT(machine.memory_nodes, ElementsAre(0, 1));
   EXPECT_THAT(
@@ -167,7 +167,7 @@ TEST(PlanTest, MemoryMayComeFromNodesWithoutCpusAndNotFromOnesThatAreNotThere) {
       ElementsAre(1));
 }
 
-TEST(NamesTest, AreReadAsTheyAreWritten) {
+TEST(NamesTest, NamesRoundTrip) {
   for (const char* text : {"node", "socket", "numa", "core"}) {
     EXPECT_EQ(DomainName(*ParseDomain(text)), text);
   }

@@ -1,4 +1,4 @@
-// What goes with which OpenMP runtime. job_test.cc has the variables of jobs.
+// Settings for each OpenMP runtime. job_test.cc tests the variables of jobs.
 #include "tools/hvdliterun/plan/settings.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace hvdlite::launch {
 namespace {
 
-TEST(KmpTest, IsTranslatedIntoWhatLibgompKnows) {
+TEST(KmpTest, KmpIsTranslatedForLibgomp) {
   struct Translated {
     const char* name;
     const char* value;
@@ -46,7 +46,7 @@ TEST(KmpTest, IsTranslatedIntoWhatLibgompKnows) {
   EXPECT_NE(support::TranslateKmp("KMP_HW_SUBSET", "1t").remark, "");
 }
 
-// Of a rank of `preset` that may share its cores with others.
+// The variables of a rank of `preset` that may share its cores with others.
 std::string ProcBindOf(const Machine& machine, const RankPlan& plan,
                        const Preset& preset, support::OpenMpRuntime runtime) {
   Variables variables(base::FakeEnvironment({}));
@@ -60,7 +60,7 @@ std::string ProcBindOf(const Machine& machine, const RankPlan& plan,
   return variables.Get("OMP_PROC_BIND").value_or("");
 }
 
-TEST(RankVariablesTest, RanksOfAPresetThatShareCoresUseAllOfThem) {
+TEST(RankVariablesTest, PresetRanksThatShareCoresUseAllOfThem) {
   for (const char* const topology :
        {"core:2 pu:1", "pack:2 core:2 pu:1", "pack:1 numa:4 core:3 pu:1"}) {
     const Machine machine = MachineFrom(topology);

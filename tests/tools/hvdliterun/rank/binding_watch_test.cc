@@ -23,10 +23,10 @@ RankPlan PlanOn(std::vector<int> cpus) {
   return plan;
 }
 
-TEST(DifferenceTest, ThreadsHaveTheCpusOfTheRankAndNoOthers) {
+TEST(DifferenceTest, ThreadsMayUseOnlyTheCpusOfTheRank) {
   struct Case {
     std::vector<ThreadCpus> threads;
-    bool free = false;  // nothing was asked to pin them
+    bool free = false;  // no setting pins them
     std::string difference = "";
   };
   const Case cases[] = {
@@ -39,9 +39,9 @@ TEST(DifferenceTest, ThreadsHaveTheCpusOfTheRankAndNoOthers) {
       {{}, true},  // it has ended
       {{{kProgram, 100, {2}}, {kProgram, 101, {2}}},
        true,
-       "the program's threads run on the CPUs 2 alone, and not on all of 2-3"},
+       "the program's threads run only on the CPUs 2, not on all of 2-3"},
       {{{kProgram, 100, {2}}, {kProgram, 101, {3}}}, true},
-      // A child's own business.
+      // The threads of a child process may run on fewer CPUs.
       {{{kProgram, 100, {2, 3}}, {200, 200, {2}}}, true},
   };
   for (const Case& row : cases) {
@@ -58,7 +58,7 @@ Variables Of(Pairs user) {
   return Variables(base::FakeEnvironment(std::move(user)));
 }
 
-TEST(ThreadsAreFreeTest, UnlessTheOpenMpRuntimePinsThem) {
+TEST(ThreadsAreFreeTest, FalseIfTheOpenMpRuntimePinsThreads) {
   EXPECT_TRUE(ThreadsAreFree(Of({{"OMP_PROC_BIND", "FALSE"}})));
   EXPECT_FALSE(ThreadsAreFree(Of({{"OMP_PROC_BIND", "close"}})));
   EXPECT_FALSE(ThreadsAreFree(Of({})));
@@ -66,36 +66,36 @@ TEST(ThreadsAreFreeTest, UnlessTheOpenMpRuntimePinsThem) {
       Of({{"OMP_PROC_BIND", "false"}, {"KMP_AFFINITY", "compact"}})));
 }
 
-TEST(HowToStopBindingTest, NamesTheVariableThatTurnsItOff) {
+TEST(HowToStopBindingTest, NamesTheVariableThatTurnsBindingOff) {
   struct Case {
     Pairs variables;
-    std::string own = "";  // arranges the OpenMP runtime's threads
+    std::string own = "";  // places the OpenMP runtime's threads
     std::string told =
-        "something else binds it. MV2_ENABLE_AFFINITY=0 (MVAPICH2), "
+        "something else binds it: MV2_ENABLE_AFFINITY=0 (MVAPICH2), "
         "I_MPI_PIN=0 (Intel MPI), OMPI_MCA_hwloc_base_binding_policy=none "
-        "(Open MPI) turn MPI's own binding off; else look for taskset, numactl "
-        "and sched_setaffinity in the program and its scripts";
+        "(Open MPI) turn off MPI's own binding; otherwise look for taskset, "
+        "numactl and sched_setaffinity in the program and its scripts";
   };
   const Case cases[] = {
       {{{"MV2_ENABLE_AFFINITY", "1"}},
        "",
-       "MV2_ENABLE_AFFINITY=1 lets MVAPICH2 bind it: set "
+       "MV2_ENABLE_AFFINITY=1 makes MVAPICH2 bind it: set "
        "MV2_ENABLE_AFFINITY=0"},
       {{{"MV2_ENABLE_AFFINITY", "0"}, {"I_MPI_PIN", "1"}},
        "",
-       "I_MPI_PIN=1 lets Intel MPI bind it: set I_MPI_PIN=0"},
+       "I_MPI_PIN=1 makes Intel MPI bind it: set I_MPI_PIN=0"},
       {{{"OMPI_MCA_hwloc_base_binding_policy", "core"}},
        "",
-       "OMPI_MCA_hwloc_base_binding_policy=core lets Open MPI bind it: set "
+       "OMPI_MCA_hwloc_base_binding_policy=core makes Open MPI bind it: set "
        "OMPI_MCA_hwloc_base_binding_policy=none"},
       {{{"MV2_ENABLE_AFFINITY", "0"}, {"GOMP_CPU_AFFINITY", "0-1"}},
        "GOMP_CPU_AFFINITY",
-       "GOMP_CPU_AFFINITY=0-1 lets the OpenMP runtime bind it: unset "
+       "GOMP_CPU_AFFINITY=0-1 makes the OpenMP runtime bind it: unset "
        "GOMP_CPU_AFFINITY"},
       {{{"HVDLITE_COORDINATOR_CORE", "1"}},
        "",
-       "HVDLITE_COORDINATOR_CORE=1 binds hvdlite's own thread there: unset it, "
-       "and each rank gets a core of its own for it"},
+       "HVDLITE_COORDINATOR_CORE=1 binds hvdlite's background thread there: "
+       "unset it, and each rank gets its own core for this thread"},
       {{{"HVDLITE_COORDINATOR_CORE", "none"}}},
       {{{"HVDLITE_COORDINATOR_CORE", "2"}, {"I_MPI_PIN", "0"}}},
       {{{"MV2_ENABLE_AFFINITY", "off"}, {"I_MPI_PIN", "No"}}},
@@ -109,8 +109,8 @@ TEST(HowToStopBindingTest, NamesTheVariableThatTurnsItOff) {
   }
 }
 
-// The seconds at which a watch of a rank looks, and tells of a difference that
-// is there from second `first` to second `last`.
+// The seconds at which a watch looks, and at which it reports a difference that
+// exists from second `first` to second `last`.
 struct Watched {
   std::vector<int> looks;
   std::vector<int> told;
@@ -131,7 +131,7 @@ Watched Watch(int first, int last) {
   return watched;
 }
 
-TEST(WatchTest, LooksFourTimesAndTellsTheFirstDifferenceThatStays) {
+TEST(WatchTest, LooksFourTimesAndReportsTheFirstLastingDifference) {
   EXPECT_THAT(Watch(100, 100).looks, ElementsAre(0, 2, 10, 60));
   EXPECT_THAT(Watch(100, 100).told, IsEmpty());
   EXPECT_THAT(Watch(0, 99).told, ElementsAre(1));
@@ -141,7 +141,7 @@ TEST(WatchTest, LooksFourTimesAndTellsTheFirstDifferenceThatStays) {
   EXPECT_THAT(Watch(2, 2).looks, ElementsAre(0, 2, 3, 10, 60));
 }
 
-TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
+TEST(ThreadsOfGroupTest, FindsTheProcessesOfTheKernel) {
   const pid_t leader = support::StartProcess({.command = {"sleep", "infinity"},
                                               .environment = {},
                                               .own_group = true})
@@ -156,20 +156,21 @@ TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
   EXPECT_THAT(ThreadsOfGroup(leader), IsEmpty());
 }
 
-// A made-up process of group 7 with a thread that may use the CPUs 0-1.
+// Adds a fake process of group 7 with a thread that may use the CPUs 0-1.
 void AddProcess(testing::MachineFiles& tree, int id, const std::string& state) {
   tree.AddProcess(id, "a) b", 7);
   tree.Write(absl::StrCat("/proc/", id, "/task/", id, "/status"),
              "Name:\ta\nState:\t" + state + " (some)\nCpus_allowed_list:\t0-1");
 }
 
-TEST(ThreadsOfGroupTest, ProcessesThatEndMeanwhileAreLeftOut) {
+TEST(ThreadsOfGroupTest, EndingProcessesAreLeftOut) {
   testing::MachineFiles tree;
   AddProcess(tree, 7, "S");
   AddProcess(tree, 8, "Z");
-  AddProcess(tree, 9, "S");  // another thread of it has ended
+  AddProcess(tree, 9, "S");  // another of its threads has ended
   tree.Write("/proc/9/task/10/comm", "a");
-  AddProcess(tree, 11, "S");  // and of this one, since it was opened
+  AddProcess(tree, 11,
+             "S");  // here a thread ended after the directory was opened
   tree.Write("/proc/11/task/12/status/is a folder", "");
   tree.Write("/proc/13/stat/is a folder", "");
   const std::vector<ThreadCpus> threads = ThreadsOfGroup(7, tree.files());

@@ -26,7 +26,7 @@ CoreReport Core(int cpu, double busy, BoundRanks ranks = {.computing = {0}}) {
   return {.use = {.cpus = {cpu}, .busy = busy}, .ranks = std::move(ranks)};
 }
 
-TEST(CoreLinesTest, TravelInPiecesAndArriveAsTheyWere) {
+TEST(CoreLinesTest, LinesAreSentInPiecesAndRestored) {
   HostCores node = {.host = "n1", .seconds = 12.5};
   for (int core = 0; core < 256; ++core) {
     CoreReport report = Core(core, 0.001 * core);
@@ -53,7 +53,7 @@ TEST(CoreLinesTest, TravelInPiecesAndArriveAsTheyWere) {
   EXPECT_EQ(arrived, node.cores);
 }
 
-TEST(CoreLinesTest, AnotherLineIsNone) {
+TEST(CoreLinesTest, InvalidLinesAreRejected) {
   const std::string good =
       EncodeCores({.host = "a", .seconds = 1, .cores = {Core(0, 0.25)}})[0];
   ASSERT_NE(DecodeCores(good), std::nullopt);
@@ -67,8 +67,8 @@ TEST(CoreLinesTest, AnotherLineIsNone) {
   }
 }
 
-// A host with two cores, of which CPU 0 was busy for so long since its start,
-// and CPU 1 for half of that.
+// A host with two cores: CPU 0 was busy for `busy_seconds`, CPU 1 for half of
+// that.
 class TrainingCoresTest : public ::testing::Test {
  protected:
   static int64_t Ticks(int seconds) { return seconds * sysconf(_SC_CLK_TCK); }
@@ -97,13 +97,13 @@ class TrainingCoresTest : public ::testing::Test {
                        tree_.files()};
 };
 
-TEST_F(TrainingCoresTest, AreWatchedFromTheFirstStepToTheLastReport) {
+TEST_F(TrainingCoresTest, ReportCoversFirstStepToLastReport) {
   Look(10, 0);
   Look(12, 0);  // loading
   Look(14, 2);
   Look(16, 4);
   cores_.SawSteps(12 * kSecondNs + 1);
-  Look(17, 4);  // nobody has told of steps since
+  Look(17, 4);  // no steps were reported since
   EXPECT_EQ(Reported(),
             (HostCores{.host = "n1",
                        .seconds = 4,
@@ -111,20 +111,20 @@ TEST_F(TrainingCoresTest, AreWatchedFromTheFirstStepToTheLastReport) {
                                  Core(1, 0.5, {.coordinating = {3}})}}));
 }
 
-TEST_F(TrainingCoresTest, AreWatchedFromTheFirstReportWhereMoreFollows) {
+TEST_F(TrainingCoresTest, ReportStartsAtFirstReportIfMoreTimeFollows) {
   Look(10, 0);
   Look(11, 0);
   cores_.SawSteps(10 * kSecondNs);
   Look(12, 1);
   cores_.SawSteps(11 * kSecondNs);
-  EXPECT_EQ(Reported().seconds, 2) << "no more has followed";
+  EXPECT_EQ(Reported().seconds, 2) << "no more time followed";
   Look(13, 2);
   cores_.SawSteps(12 * kSecondNs);
   EXPECT_EQ(Reported().seconds, 2);
   EXPECT_EQ(Reported().cores[0].use.busy, 1);
 }
 
-TEST_F(TrainingCoresTest, ReportNothingWithoutStepsOrTime) {
+TEST_F(TrainingCoresTest, ReportIsEmptyWithoutStepsOrTime) {
   EXPECT_THAT(cores_.Report("n1"), IsEmpty());
   cores_.SawSteps(0);
   Look(10, 0);
@@ -145,7 +145,7 @@ TEST(DescribeCoresTest, IdleAndSharedCoresAreNamed) {
                   Core(3, 0.01, {.coordinating = {0}}), Core(4, 0, {})}}}));
 }
 
-TEST(DescribeCoresTest, OtherHostsHaveBarsOnlyWhereThereIsSomethingToSay) {
+TEST(DescribeCoresTest, OtherHostsHaveBarsOnlyWithRemarks) {
   const auto host = [](const char* name, double busy) {
     return HostCores{.host = name, .seconds = 3, .cores = {Core(0, busy)}};
   };

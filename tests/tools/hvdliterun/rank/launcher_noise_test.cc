@@ -21,10 +21,10 @@ const std::string kOpenMpi =
 
 class LauncherNoiseTest : public ::testing::Test {
  protected:
-  // What becomes of `text` once a rank has failed.
+  // Filters `text` after a rank has failed.
   void Take(const std::string& text, bool ends = true) {
     noise_.Begin();
-    // In pieces.
+    // The text arrives in pieces.
     noise_.Take(text.substr(0, 100));
     noise_.Take(text.substr(std::min<size_t>(100, text.size())));
     if (ends) noise_.End();
@@ -37,22 +37,22 @@ class LauncherNoiseTest : public ::testing::Test {
       [this](absl::string_view text) { absl::StrAppend(&left_out_, text); }};
 };
 
-TEST_F(LauncherNoiseTest, NothingIsLeftOutBeforeARankHasFailed) {
+TEST_F(LauncherNoiseTest, NothingIsFilteredBeforeARankFails) {
   noise_.Take(kOpenMpi);
-  noise_.Take("step 3\r");  // at once
+  noise_.Take("step 3\r");  // is passed on immediately
   EXPECT_EQ(passed_, kOpenMpi + "step 3\r");
   Take("");
   EXPECT_EQ(left_out_, "");
 }
 
-TEST_F(LauncherNoiseTest, HelpTextsAboutEndedRanksAreLeftOut) {
+TEST_F(LauncherNoiseTest, HelpTextsAboutEndedRanksAreFiltered) {
   Take("before\n" + kOpenMpi + "after\n");
   EXPECT_EQ(passed_, "before\nafter\n");
   EXPECT_EQ(left_out_, kOpenMpi);
   EXPECT_EQ(noise_.lines_left_out(), 4);
 }
 
-TEST_F(LauncherNoiseTest, TracesAndNewsOfEndedTasksAreLeftOut) {
+TEST_F(LauncherNoiseTest, TracesAndMessagesAboutEndedTasksAreFiltered) {
   const std::string noise =
       "[n01:04711] PMIX ERROR: UNREACHABLE in file server/x.c at line 2198\n"
       "[n01][[44488,1],1][btl_tcp_proc.c:266:mca_btl_tcp_proc_create] Unable "
@@ -79,7 +79,7 @@ TEST_F(LauncherNoiseTest, TracesAndNewsOfEndedTasksAreLeftOut) {
   EXPECT_EQ(passed_, "");
 }
 
-TEST_F(LauncherNoiseTest, WhatRanksSayAndHostsThatAreLostArePassedOn) {
+TEST_F(LauncherNoiseTest, OutputOfRanksAndLostHostsArePassedOn) {
   const std::string said =
       kRule +
       "ORTE has lost communication with a remote daemon.\n\n"
@@ -103,7 +103,7 @@ TEST_F(LauncherNoiseTest, WhatRanksSayAndHostsThatAreLostArePassedOn) {
   EXPECT_EQ(left_out_, "");
 }
 
-TEST_F(LauncherNoiseTest, WhatOthersSayWithinABacktraceIsPassedOn) {
+TEST_F(LauncherNoiseTest, OutputOfOtherRanksWithinABacktraceIsPassedOn) {
   Take(
       "==== backtrace (tid:   4711) ====\n"
       " 0 0x000000000003c050 __sigaction()  ???:0\n"
@@ -117,7 +117,7 @@ TEST_F(LauncherNoiseTest, WhatOthersSayWithinABacktraceIsPassedOn) {
   EXPECT_EQ(noise_.lines_left_out(), 4);
 }
 
-TEST_F(LauncherNoiseTest, NothingIsHeldForEver) {
+TEST_F(LauncherNoiseTest, NoLineIsHeldForever) {
   const std::string line(100'000, 'x');
   std::string lines = kRule;
   for (int i = 0; i < 200; ++i) absl::StrAppend(&lines, "line ", i, "\n");
@@ -125,7 +125,7 @@ TEST_F(LauncherNoiseTest, NothingIsHeldForEver) {
     Take(text, /*ends=*/false);
     EXPECT_EQ(std::exchange(passed_, ""), text);
   }
-  // A table that has no end.
+  // A table without an end.
   Take(kRule + "a table of the program\n", /*ends=*/false);
   EXPECT_EQ(passed_, "");
   noise_.End();

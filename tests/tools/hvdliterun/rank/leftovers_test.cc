@@ -23,7 +23,8 @@ class LeftoversTest : public ::testing::Test {
     }
   }
 
-  // A file in shared memory, with the user's id between the two parts.
+  // Creates a file in shared memory. Its name has the user's id between the two
+  // parts.
   std::string Memory(const std::string& name, const std::string& rest,
                      unsigned user = geteuid()) {
     const std::string path =
@@ -34,7 +35,7 @@ class LeftoversTest : public ::testing::Test {
   std::string Segment(const std::string& job, unsigned user = geteuid()) {
     return Memory("vader_segment.my.host.", "." + job + ".0", user);
   }
-  // A folder of a session, likewise.
+  // Creates a session directory in the same way.
   std::string Folder(const std::string& name, const std::string& rest,
                      unsigned user = geteuid()) {
     const std::string path =
@@ -62,7 +63,7 @@ class LeftoversTest : public ::testing::Test {
   const absl::Time later_ = absl::Now() + absl::Seconds(61);
 };
 
-TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
+TEST_F(LeftoversTest, UnmappedSegmentsAreRemoved) {
   const std::string dead = Segment("15260001");
   const std::string alive = Segment("39050001");
   AddProcess(12, absl::StrCat("7f00-7f01 rw-s 00000000 00:18 17   ", alive,
@@ -72,7 +73,7 @@ TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
   EXPECT_TRUE(Exists(alive));
 }
 
-TEST_F(LeftoversTest, WhatOpenMpi5LeavesGoes) {
+TEST_F(LeftoversTest, LeftoversOfOpenMpi5AreRemoved) {
   const std::string segment = Memory("sm_segment.my.host.", ".1.0");
   const std::string dead = Folder("prterun.my.17.", "/0");
   const std::string alive = Folder("prterun.my.12.", "/0");
@@ -85,7 +86,7 @@ TEST_F(LeftoversTest, WhatOpenMpi5LeavesGoes) {
   EXPECT_TRUE(Exists(of_others));
 }
 
-TEST_F(LeftoversTest, TheHostMayBeNamedWithoutItsDomain) {
+TEST_F(LeftoversTest, HostNameMayLackItsDomain) {
   const std::string segment = Memory("vader_segment.my.", ".1.0");
   const std::string session = Folder("ompi.my.", "/pid.7/0");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 2);
@@ -93,7 +94,7 @@ TEST_F(LeftoversTest, TheHostMayBeNamedWithoutItsDomain) {
   EXPECT_FALSE(Exists(session));
 }
 
-TEST_F(LeftoversTest, WhatIsYoungOrOthersOrSomethingElseStays) {
+TEST_F(LeftoversTest, YoungForeignAndOtherFilesAreKept) {
   const std::string young = Segment("1");
   EXPECT_EQ(RemoveLeftovers(places_, absl::Now() + absl::Seconds(50)), 0);
   EXPECT_TRUE(Exists(young));
@@ -105,18 +106,18 @@ TEST_F(LeftoversTest, WhatIsYoungOrOthersOrSomethingElseStays) {
   EXPECT_TRUE(Exists(other));
 }
 
-TEST_F(LeftoversTest, NothingGoesWhereAProcessCannotBeLookedAt) {
+TEST_F(LeftoversTest, NothingIsRemovedIfAProcessCannotBeExamined) {
   const std::string segment = Segment("1");
   std::filesystem::create_directories(places_.processes + "/12");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 0);
   EXPECT_TRUE(Exists(segment));
-  // Its maps open, and cannot be read.
+  // The file `maps` can be opened but not read.
   std::filesystem::create_directories(places_.processes + "/12/maps");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 0);
   EXPECT_TRUE(Exists(segment));
 }
 
-TEST_F(LeftoversTest, SessionsOfLaunchersThatAreNoMoreGo) {
+TEST_F(LeftoversTest, SessionsOfEndedLaunchersAreRemoved) {
   const std::string dead = Session(17);
   const std::string alive = Session(12);
   const std::string of_others = Session(17, geteuid() + 1);
@@ -127,7 +128,7 @@ TEST_F(LeftoversTest, SessionsOfLaunchersThatAreNoMoreGo) {
   EXPECT_TRUE(Exists(of_others));
 }
 
-TEST_F(LeftoversTest, SessionsOfAJobThatHasEndedGoAtOnce) {
+TEST_F(LeftoversTest, SessionsOfAnEndedJobAreRemovedImmediately) {
   const std::string ended = Session(17);
   const std::string other = Session(12);
   const std::string of_others = Session(17, geteuid() + 1);
@@ -146,7 +147,7 @@ TEST_F(LeftoversTest, SessionsOfAJobThatHasEndedGoAtOnce) {
   EXPECT_EQ(RemoveSessionsOf(17, places_), 0);
 }
 
-TEST_F(LeftoversTest, LinksToOtherFoldersAreNotFollowed) {
+TEST_F(LeftoversTest, LinksToOtherDirectoriesAreNotFollowed) {
   const std::string elsewhere = folder_.File("elsewhere");
   std::filesystem::create_directories(elsewhere + "/pid.17");
   std::filesystem::create_symlink(

@@ -11,7 +11,7 @@
 namespace hvdlite::launch {
 namespace {
 
-TEST(RankCommandTest, IsReadAsItIsWritten) {
+TEST(RankCommandTest, CommandRoundTrips) {
   const ExecRankOptions all = {
       .plan = {.domain = Domain::kSocket,
                .threads = 3,
@@ -46,13 +46,13 @@ RankIdentity Identity(const Pairs& variables, std::optional<int> local_size) {
   return identity.value_or(RankIdentity{-1, -1, {}});
 }
 
-TEST(IdentityTest, IsReadFromEveryLauncher) {
+TEST(IdentityTest, ReadsTheVariablesOfEveryLauncher) {
   struct Launched {
     Pairs variables;
     std::optional<int> local_size = {};
   };
   for (const Launched& launched : std::vector<Launched>{
-           // A launcher that runs in a SLURM task is nearer than SLURM.
+           // A launcher that runs in a SLURM task takes precedence over SLURM.
            {{{"SLURM_PROCID", "0"},
              {"SLURM_LOCALID", "0"},
              {"OMPI_COMM_WORLD_RANK", "5"},
@@ -64,7 +64,8 @@ TEST(IdentityTest, IsReadFromEveryLauncher) {
            {{{"PALS_RANKID", "5"},
              {"PALS_LOCAL_RANKID", "1"},
              {"PALS_LOCAL_SIZE", "4"}}},
-           // SLURM for Cray's MPI has PMI's of PALS, and not PALS_LOCAL_SIZE.
+           // SLURM for Cray's MPI sets PALS' variables for PMI, but not
+           // PALS_LOCAL_SIZE.
            {{{"PALS_RANKID", "5"},
              {"PALS_LOCAL_RANKID", "1"},
              {"PMI_RANK", "5"},
@@ -84,14 +85,14 @@ TEST(IdentityTest, IsReadFromEveryLauncher) {
     EXPECT_EQ(identity.local_rank, 1);
     EXPECT_EQ(identity.local_size, 4);
   }
-  // Fujitsu's mpiexec with ranks that are dealt unevenly.
+  // Fujitsu's mpiexec with an uneven distribution of ranks.
   EXPECT_EQ(
       Identity({{"PMIX_RANK", "5"}, {"PLE_RANK_ON_NODE", "1"}}, std::nullopt)
           .local_size,
       std::nullopt);
 }
 
-TEST(IdentityTest, ContradictionsAndNoLauncherAreErrors) {
+TEST(IdentityTest, ContradictionsAndMissingLaunchersAreErrors) {
   for (const Pairs& variables : {Pairs{},
                                  {{"PMI_RANK", "5"},
                                   {"MPI_LOCALRANKID", "4"},

@@ -48,7 +48,7 @@ void ReadLines(const Pipe& pipe, int lines) {
   EXPECT_EQ(lines, 0);
 }
 
-// Ends once nobody holds the pipe any more.
+// Returns when no process holds the pipe any more.
 void ReadToEnd(Pipe& pipe) {
   pipe.writer = base::Descriptor();
   char byte = 0;
@@ -56,8 +56,8 @@ void ReadToEnd(Pipe& pipe) {
   }
 }
 
-// A wrapper script in a group of its own, with a child in the background that
-// holds the pipe open.
+// Starts a wrapper script in its own process group, with a background child
+// that holds the pipe open.
 pid_t StartWrapper(const Pipe& pipe) {
   const pid_t wrapper = Fork([&] {
     setpgid(0, 0);
@@ -69,7 +69,8 @@ pid_t StartWrapper(const Pipe& pipe) {
   return wrapper;
 }
 
-// A process that starts a wrapper and its reaper, tells so, and waits.
+// Starts a process that starts a wrapper and its reaper, reports this, and
+// waits.
 pid_t StartNodesPart(const Pipe& pipe, std::optional<pid_t> launcher = {}) {
   return Fork([&] {
     const auto reaper = GroupReaper::Start({.group = StartWrapper(pipe),
@@ -81,7 +82,7 @@ pid_t StartNodesPart(const Pipe& pipe, std::optional<pid_t> launcher = {}) {
   });
 }
 
-TEST(GroupReaperTest, TheGroupEndsWithTheProcessThatIsKilled) {
+TEST(GroupReaperTest, GroupEndsWithItsKilledStarter) {
   Pipe pipe = base::MakePipe().value();
   const pid_t part = StartNodesPart(pipe);
   ReadLines(pipe, 2);
@@ -90,7 +91,7 @@ TEST(GroupReaperTest, TheGroupEndsWithTheProcessThatIsKilled) {
   EXPECT_EQ(WTERMSIG(StatusOf(part)), SIGKILL);
 }
 
-TEST(GroupReaperTest, AStoppedProcessEndsWithItsLauncherThatIsKilled) {
+TEST(GroupReaperTest, StoppedStarterEndsWithItsKilledLauncher) {
   Pipe pipe = base::MakePipe().value();
   const pid_t launcher = Fork([&] {
     StartNodesPart(pipe, getpid());
@@ -98,11 +99,11 @@ TEST(GroupReaperTest, AStoppedProcessEndsWithItsLauncherThatIsKilled) {
   });
   ReadLines(pipe, 2);
   kill(launcher, SIGKILL);
-  ReadToEnd(pipe);  // which the process, too, has held
+  ReadToEnd(pipe);  // the process held it, too
   EXPECT_EQ(WTERMSIG(StatusOf(launcher)), SIGKILL);
 }
 
-TEST(GroupReaperTest, AReleasedGroupIsLeftAlone) {
+TEST(GroupReaperTest, ReleasedGroupKeepsRunning) {
   Pipe pipe = base::MakePipe().value();
   const pid_t wrapper = StartWrapper(pipe);
   auto reaper = GroupReaper::Start({.group = wrapper});
@@ -116,7 +117,7 @@ TEST(GroupReaperTest, AReleasedGroupIsLeftAlone) {
   ReadToEnd(pipe);
 }
 
-TEST(PassSignalTest, AStatusThatEndedWithItsProcessIsNoHandler) {
+TEST(PassSignalTest, ProcessWithEmptyStatusHasNoHandler) {
   const pid_t leader = support::StartProcess({.command = {"sleep", "infinity"},
                                               .environment = {},
                                               .own_group = true,
@@ -124,7 +125,7 @@ TEST(PassSignalTest, AStatusThatEndedWithItsProcessIsNoHandler) {
                            .value();
   testing::MachineFiles tree;
   tree.AddProcess(leader, "sleep", leader);
-  // It opens, and then there is nothing to read.
+  // The file can be opened, but there is nothing to read.
   tree.Write(absl::StrCat("/proc/", leader, "/status/is a folder"), "");
   PassSignal(SIGUSR1, leader, tree.files());
   EXPECT_EQ(support::WaitForExit(leader), 128 + SIGTERM);
