@@ -150,7 +150,7 @@ class InterruptTest(unittest.TestCase):
                             os.path.join(ROOT, "tools", "shell", "stages.sh")])
         code, text = self.interrupt(child, "here")
         self.assertEqual(code, 130, text)
-        self.assertIn("interrupted: what is built stays, and the same command goes on from there", text)
+        self.assertIn("interrupted. Finished parts of the build are kept; run the command again to continue", text)
 
     def test_every_script_in_python_ends_so(self):
         for folder in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
