@@ -1,20 +1,19 @@
-# What `cmake --install` installs: the public headers, libhvdlite.so, the
-# programs, and the package with which find_package(hvdlite) gives the target
-# hvdlite::hvdlite. Included by the top-level list after all folders.
+# Declares what `cmake --install` installs: the public headers, libhvdlite.so, the
+# programs, and the CMake package with the target hvdlite::hvdlite. The top-level
+# CMakeLists.txt includes this file after all directories.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hvdlite)
 
-# The internal static libraries are an implementation detail: their symbols
-# stay inside the shared library.
+# The shared library hides the symbols of the internal static libraries.
 target_link_options(hvdlite_hvdlite PRIVATE LINKER:--exclude-libs,ALL)
-# Where MPI and the others were found; a program that links the library does not
-# look for them itself.
+# The library's run path has the directories of MPI and the other libraries, because a
+# program that links hvdlite does not look for them.
 set_target_properties(hvdlite_hvdlite PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-# CMake leaves out of these paths what lies in the top-level project's own directories: the LibTorch of
-# a virtual environment, say.
+# CMake leaves out paths inside the directories of the top-level project. A LibTorch may be
+# there, e.g. in a virtual environment.
 hvdlite_libtorch_files(libtorch_files)
 list(GET libtorch_files 0 libtorch)
 get_filename_component(libtorch_dir "${libtorch}" DIRECTORY)
@@ -56,8 +55,8 @@ install(FILES
 if(NOT HVDLITE_BUILD_PROGRAMS)
   return()
 endif()
-# The programs, those of them that have been built; `programs` is also a target
-# that builds them and no test.
+# Install the programs that have been built. The target `programs` builds all of them, but
+# no tests.
 add_custom_target(programs)
 foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
     train_transformer generate_cifar10 generate_mnist generate_pacs

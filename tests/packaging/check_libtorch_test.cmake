@@ -63,7 +63,7 @@ expect("The flags tell the ABI where symbols cannot be read" none "" ABI "C++11"
 expect("Without flags and symbols the ABI is unknown" none "" CXX_FLAGS " " ABI "unknown")
 expect("Version 1.12 is an error" errors "too old" VERSION 1.12.1)
 expect("Version 2.5 is accepted" none "" VERSION 2.5.1)
-expect("Exported Protobuf is an error" errors "exports a Protobuf"
+expect("Exported Protobuf is an error" errors "exports its own Protobuf"
   SYMBOLS "0000 T _ZN6google8protobuf8internal13VerifyVersionEiiPKc\n")
 expect("Another libprotobuf is an error" errors "libprotobuf.so.23"
   DYNAMIC " (NEEDED) Shared library: [libprotobuf.so.23]\n (NEEDED) [libgomp.so.1]\n")

@@ -163,7 +163,7 @@ class FetchTest(unittest.TestCase):
         status, output = self.configure("-DHVDLITE_FETCH=ON")
         self.assertNotEqual(status, 0)
         self.assertIn("could not be downloaded", output)
-        self.assertIn("-DHVDLITE_FETCH_MIRROR=FOLDER", output)
+        self.assertIn("-DHVDLITE_FETCH_MIRROR=DIRECTORY", output)
 
     def test_sources_of_ones_own_need_no_archive(self):
         with tarfile.open(self.path("mirror", "any-name.tar.gz")) as tar:

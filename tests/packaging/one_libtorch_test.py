@@ -144,7 +144,7 @@ class OneLibTorchTest(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn("Two LibTorchs are mixed", done.stderr)
         done = self.configure("-DTORCH_FIRST=ON", f"-Dc10_LIBRARY={self.system}/lib/libc10.so")
-        self.assertIn(self.wheel + "/share/cmake/Torch is of one", " ".join(done.stderr.split()))
+        self.assertIn(self.wheel + "/share/cmake/Torch belongs to one", " ".join(done.stderr.split()))
 
     def test_the_installed_package_takes_all_of_the_one_it_was_built_with(self):
         package = "-DHVDLITE=" + self.install_hvdlite(self.wheel)
