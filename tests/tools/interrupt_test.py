@@ -39,7 +39,7 @@ LONG = {
     "hvdliterun of a trainer": (["-np", "2", "--allow-run-as-root", "--oversubscribe",
                                  os.path.join(BIN, RESNET[0]), *RESNET[1:]], "step 1/", "can be resumed"),
     "scaling_sweep": (["spec", "--output", "sweep", "--launcher-program", "./launcher"], "first a run",
-                      "the same command goes on from here"),
+                      "run the command again to continue"),
     "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", ANEW),
     "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
     "hvdlite_doctor": (["--watch", "1000"], "", ANEW),

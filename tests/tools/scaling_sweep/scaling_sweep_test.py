@@ -79,7 +79,7 @@ class SweepTest(unittest.TestCase):
         with open(self.path("out", "table.csv"), "w", encoding="utf-8") as file:
             file.write("earlier")
         text = self.sweep("out", code=2)
-        self.assertIn("it holds table.csv, and no results of scaling_sweep", text)
+        self.assertIn("it contains table.csv, but no results of scaling_sweep", text)
         self.assertEqual(os.listdir(self.path("out")), ["table.csv"])
         self.assertEqual(self.read("out", "table.csv"), "earlier")
 
@@ -128,7 +128,7 @@ class SweepTest(unittest.TestCase):
         with subprocess.Popen(
                 [PROGRAM, spec, "--output", self.path("out"), "--launcher-program", LAUNCHER],
                 env=self.environment(variables), text=True, stdout=subprocess.PIPE) as child:
-            self.assertIn("first a run that tells", child.stdout.readline())
+            self.assertIn("first a run that shows", child.stdout.readline())
             self.assertIn("[1/9]", child.stdout.readline())
             self.assertEqual(self.read("pipe"), "here\n")  # the second run has begun
             self.assertEqual(len(self.samples("out")), 1)  # is on the disk already
@@ -152,8 +152,8 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails" ranks: 1 argument: "--fail" }
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec, code=1)
-        self.assertIn("ended with exit code 3; its last words: it fails / see --help", text)
-        self.assertIn("\nno run succeeded (--retry-failed runs them again):\n  1 rank, fails\n"
+        self.assertIn("ended with exit code 3; last output: it fails / see --help", text)
+        self.assertIn("\nno successful run (--retry-failed repeats them):\n  1 rank, fails\n"
                       "  1 rank, fails alone\n", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
@@ -171,7 +171,7 @@ class SweepTest(unittest.TestCase):
             text = self.run_program(
                 "run", "--ranks", "1", "--repeats", "1", "--launcher-program", LAUNCHER,
                 "-o", self.path(flag), "--", TRAINER, "--lost", flag, code=1)
-            self.assertIn("its last words: " + cause + " / hvdliterun: mpirun ended with", text)
+            self.assertIn("last output: " + cause + " / hvdliterun: mpirun ended with", text)
 
     def test_a_program_that_is_not_there_is_not_tried(self):
         for program, remedy in (("./mine", "correct the path"), ("no-such-program", "PATH")):
@@ -197,7 +197,7 @@ class SweepTest(unittest.TestCase):
         for text in (self.sweep("out", self.path("spec.txt"), code=1),
                      self.run_trainer("--hang", flags=("--time-limit", "0.2"))):
             self.assertIn("took longer than the limit of 0.2 s", text)
-            self.assertIn("It printed nothing.\nLet it do less, or give it more time (--time-limit", text)
+            self.assertIn("It printed nothing.\nReduce its work, or raise the limit (--time-limit", text)
         self.assertEqual(self.samples("out"), [])
 
     def run_trainer(self, *arguments, flags=("--ranks", "1,2,4"), code=1, **variables):
@@ -211,7 +211,7 @@ class SweepTest(unittest.TestCase):
             with self.subTest(flags):
                 text = self.run_trainer(*flags)
                 self.assertIn("%s %s" % (TRAINER, flags[0]), text)
-                self.assertIn("does not work here, and no more is run: 1 rank, ", text)
+                self.assertIn("does not work here; the sweep ends. 1 rank: ", text)
                 self.assertIn("Correct the program or its arguments; the same command", text)
                 for part in told:
                     self.assertIn(part, text)
@@ -224,7 +224,7 @@ class SweepTest(unittest.TestCase):
 
     def test_a_program_that_crashes_is_tried_in_its_smallest_and_largest_world(self):
         text = self.run_trainer("--crash")
-        self.assertIn("no more is run: 4 ranks, ended with exit code 139 (Segmentation fault)", text)
+        self.assertIn("the sweep ends. 4 ranks: ended with exit code 139 (Segmentation fault)", text)
         self.assertIn("  | about to\n", text)
         self.assertEqual(len(self.lines("calls")), 2)
 
@@ -268,7 +268,7 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, r"(?m)^ *2 ")
         # Its own {report} is enough, and other words are another command.
         own = ["--", TRAINER, "--report={report}", "--report", "{report}"]
-        self.assertIn("another SPEC or command", self.run_program(*command, *own, code=2))
+        self.assertIn("another spec file or command", self.run_program(*command, *own, code=2))
         self.run_program("run", "--ranks", "1", "--weak", "--repeats", "1", "--launcher-program",
                          LAUNCHER, *own)
         sample = self.samples("fake_trainer.sweep")[0]
@@ -287,7 +287,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(hosts, ["a1:2", "a1:2,a2:2", "b1:2,b2:2", "b1:2"])
         # What fewer hosts can run goes on; a world that they cannot waits for more.
         text = sweep("a1", "3")
-        self.assertIn("left out: 1 configuration of 2 nodes, for hosts that are named: 1;", text)
+        self.assertIn("left out: 1 configuration of 2 nodes; hosts named: 1.", text)
         self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 2, 1, 1])
         sweep("c1,c2", "3")
         self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 2, 1, 1, 2])
@@ -329,12 +329,12 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(lines[1], r"/trace\.json %s --report %s[^ ]*/1/report\.json$" % (TRAINER, folder))
         self.assertTrue(lines[5].startswith("hvdliterun -np 8 -H node1:2,node2:2,node3:2,node4:2 "), lines[5])
         self.assertRegex(lines[7], "^B=2 HVDLITE_TIMELINE=[^ ]* %s --report " % TRAINER)
-        self.assertEqual(lines[8:], ["# 8 runs: each 2 times, at most 600 s"])
+        self.assertEqual(lines[8:], ["# 8 runs: each command 2 times, at most 600 s"])
         self.assertFalse(os.path.exists(self.path("out")))
         self.assertFalse(os.path.exists(self.calls))
         named = self.run_program(self.path("spec.txt"), "--dry-run", "--hosts", "h1,h2")
         self.assertIn("-np 4 -H h1:2,h2:2 ", named)
-        self.assertIn("left out: 1 configuration of 4 nodes, for hosts that are named: 2;", named)
+        self.assertIn("left out: 1 configuration of 4 nodes; hosts named: 2.", named)
         self.assertNotIn("-np 8", named)
 
     def test_worlds_wait_for_a_command_with_enough_hosts(self):
@@ -352,13 +352,13 @@ class SweepTest(unittest.TestCase):
         for arguments, answer in (
                 (["run", TRAINER, "epochs"], "scaling_sweep run -- %s epochs" % TRAINER),
                 (["run", TRAINER], "scaling_sweep run -- " + TRAINER),
-                (["run", "--ranks", "2", self.write_spec()], "a SPEC says its own worlds"),
-                (["run", "--weak", self.write_spec()], "a SPEC says scaling: WEAK"),
-                (["run", "--threads", "1", self.write_spec()], "a SPEC says its own threads"),
-                (["run", "--threads", "0", "--ranks", "1", "--", TRAINER], "as 1,2,4, but is 0"),
-                (["run", "--ranks", "1,two", "--", TRAINER], "as 1,2,4, but is 1,two"),
-                (["run", "--ranks", "2,2", "--", TRAINER], "comes twice"),
-                ([self.path("none")], "cannot read the SPEC"),
+                (["run", "--ranks", "2", self.write_spec()], "set its worlds there"),
+                (["run", "--weak", self.write_spec()], "in a spec file, write scaling: WEAK"),
+                (["run", "--threads", "1", self.write_spec()], "in a spec file, write threads"),
+                (["run", "--threads", "0", "--ranks", "1", "--", TRAINER], "such as 1,2,4, but is 0"),
+                (["run", "--ranks", "1,two", "--", TRAINER], "such as 1,2,4, but is 1,two"),
+                (["run", "--ranks", "2,2", "--", TRAINER], "occurs twice"),
+                ([self.path("none")], "cannot read the spec file"),
                 ([self.write_spec(), "--launcher-program", "/none"], "cannot start")):
             with self.subTest(arguments):
                 self.assertIn(answer, self.run_program(*arguments, code=2))
@@ -372,7 +372,7 @@ class SweepTest(unittest.TestCase):
                 ("a", "slow", ["--fail-if", "-5%"], 3, "verdict: FAILS -5.0 %"),
                 ("a", "slow", ["--fail-if", "-25%"], 0, "verdict: slower"),
                 ("slow", "a", ["--fail-if", "-5%"], 0, "verdict: faster"),
-                ("a", "broken", ["--fail-if", "-5%"], 3, "no success in the second"),
+                ("a", "broken", ["--fail-if", "-5%"], 3, "no run succeeded in the second"),
                 ("a:none", "slow", [], 2, "has no setting 'none'; it has "),
                 ("a", "none", [], 2, "cannot read")):
             with self.subTest(first + " " + second):
@@ -394,8 +394,8 @@ class SweepTest(unittest.TestCase):
         command = self.tune_command()
         quiet = {"FAKE_OTHERS": "0.01 of 2 CPUs: quiet", "FAKE_MISSING": "tcmalloc"}
         text = self.run_program(*command, **quiet)
-        self.assertIn("blas=fast, world=2 by hvdliterun's defaults: 3.800 [3.800, 3.800], faster (3 rounds)", text)
-        self.assertIn("Recommended: blas=fast, world=2\nRun it by\n", text)
+        self.assertIn("blas=fast, world=2 / hvdliterun's defaults: 3.800 [3.800, 3.800], faster (3 rounds)", text)
+        self.assertIn("Recommended: blas=fast, world=2\nRun it with\n", text)
         self.assertIn("-np 2 --threads 1 --set FAKE_BLAS=fast %s --report report.json" % TRAINER,
                       text)
         self.assertRegex(text, r"[0-9]+ runs; 0 disturbed by other programs")
@@ -409,7 +409,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(alone[0]["command"][0], TRAINER)
         # What hvdliterun does by itself is taken away in turn.
         less = [sample for sample in self.samples("out") if
-                sample["setting"] == "blas=fast, world=2, less hvdliterun's threads"]
+                sample["setting"] == "blas=fast, world=2, without hvdliterun's threads"]
         self.assertEqual(len(less), 3)
         self.assertIn("env -u OMP_NUM_THREADS %s" % TRAINER, " ".join(less[0]["command"]))
         self.assertEqual(less[0]["threads_used"], 0)
@@ -439,15 +439,15 @@ class SweepTest(unittest.TestCase):
                     text = child.stdout.read()
                 self.assertEqual(child.returncode, code)
                 self.assertRegex(text, r"(?m)^ +1  .*blas=fast")
-                self.assertIn("This is as far as the search has come.", text)
-                self.assertIn("interrupted; the same command goes on from here", text)
+                self.assertIn("The search is not finished", text)
+                self.assertIn("interrupted; run the command again to continue", text)
                 self.assertIn(self.read(folder, "tuning.txt"), text)
 
     def test_tune_that_has_no_time_for_one_run_needs_minutes(self):
         text = self.run_program("tune", "--minutes", "0.02", "--launcher-program", LAUNCHER, "--", TRAINER,
                                 "--hang", code=2)
-        self.assertRegex(text, r"took longer than the limit of [0-9.]+ s \(what is left of --minutes\); see .*log")
-        self.assertIn("say more --minutes, or give the program less to do", text)
+        self.assertRegex(text, r"took longer than the limit of [0-9.]+ s \(the rest of --minutes\); see .*log")
+        self.assertIn("use more --minutes, or make the program do less", text)
         self.assertNotIn("--time-limit", text)
 
     def test_tune_takes_a_program(self):
@@ -474,7 +474,7 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, r"-np (\d+) -H h1:(\d+),h2:\2 ")
 
     def test_if_the_defaults_fail_so_does_tune(self):
-        self.assertIn("does not work here, and no more is run", self.run_program(
+        self.assertIn("does not work here; the sweep ends", self.run_program(
             "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
             code=1))
 

@@ -132,9 +132,9 @@ TEST(ComparisonTest, WhatTheSpecsMeasureDifferentlyIsNoted) {
   EXPECT_THAT(Compare(a, a, 1)->notes, IsEmpty());
   EXPECT_THAT(Compare(a, b, 1)->notes,
               ::testing::UnorderedElementsAre(
-                  "the SPECs differ: added: command[1]: \"--fast\"",
-                  "the SPECs differ: modified: batch.size: 8 -> 16",
-                  HasSubstr("the SPECs differ: added: environment[0]: ")));
+                  "the spec files differ: added: command[1]: \"--fast\"",
+                  "the spec files differ: modified: batch.size: 8 -> 16",
+                  HasSubstr("the spec files differ: added: environment[0]: ")));
 }
 
 TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
@@ -148,10 +148,11 @@ TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
   EXPECT_THAT(Compare(spec("", a + b, b + a), spec("", b + a, a + b), 1)->notes,
               IsEmpty());
   // A word before others moves them, which is not told.
-  EXPECT_THAT(Compare(spec("", a + b, ""), spec("'--new', ", b, ""), 1)->notes,
-              ::testing::UnorderedElementsAre(
-                  HasSubstr("the SPECs differ: added: command[1]: \"--new\""),
-                  HasSubstr("the SPECs differ: deleted: environment[0]: ")));
+  EXPECT_THAT(
+      Compare(spec("", a + b, ""), spec("'--new', ", b, ""), 1)->notes,
+      ::testing::UnorderedElementsAre(
+          HasSubstr("the spec files differ: added: command[1]: \"--new\""),
+          HasSubstr("the spec files differ: deleted: environment[0]: ")));
   EXPECT_THAT(Compare(spec("", a, ""),
                       spec("", "environment { name: 'A' value: '3' }", ""), 1)
                   ->notes,
@@ -165,8 +166,9 @@ TEST(ComparisonTest, SettingsOfTheSameNameShouldBeTheSame) {
                     "setting { name: 'x' argument: '1' ranks: 1 } "
                     "setting { name: 'y' }");
   Side b = Measured(program + "setting { name: 'x' argument: '2' ranks: 2 }");
-  EXPECT_THAT(Compare(a, b, 1)->notes,
-              ::testing::Each(HasSubstr("the SPECs differ: setting 'x': ")));
+  EXPECT_THAT(
+      Compare(a, b, 1)->notes,
+      ::testing::Each(HasSubstr("the spec files differ: setting 'x': ")));
   EXPECT_THAT(Compare(a, b, 1)->notes, Not(IsEmpty()));
   // Two settings differ on purpose.
   a.setting = "y";

@@ -181,7 +181,7 @@ TEST_F(ResultsFileTest, ErrorsNameFileAndLine) {
   ASSERT_TRUE(Open().ok());
   Write("nonsense\n");
   EXPECT_THAT(ReadError(),
-              HasSubstr("'DIR/results.jsonl': line 2 is no sample"));
+              HasSubstr("'DIR/results.jsonl': line 2 is not a sample"));
 }
 
 TEST_F(ResultsFileTest, NumbersThatCannotBeAreErrorsThatNameTheKeyAndTheFile) {
@@ -198,8 +198,9 @@ TEST_F(ResultsFileTest, NumbersThatCannotBeAreErrorsThatNameTheKeyAndTheFile) {
                           const std::vector<std::string>& values) {
     for (const std::string& value : values) {
       with(key, value);
-      EXPECT_THAT(ReadError(), HasSubstr(absl::StrCat("line 2 is no sample: \"",
-                                                      key, "\" is ", value)));
+      EXPECT_THAT(ReadError(),
+                  HasSubstr(absl::StrCat("line 2 is not a sample: \"", key,
+                                         "\" is ", value)));
     }
   };
   for (const char* key :
@@ -207,7 +208,7 @@ TEST_F(ResultsFileTest, NumbersThatCannotBeAreErrorsThatNameTheKeyAndTheFile) {
     refuse(key, {"-1", "4294967297", "-4294967295", "18446744073709551615",
                  "1e+300", "1.5", "true", "\"1\"", "null"});
     with(key, "1e999");  // which the parser refuses
-    EXPECT_THAT(ReadError(), HasSubstr("line 2 is no sample"));
+    EXPECT_THAT(ReadError(), HasSubstr("line 2 is not a sample"));
   }
   refuse("items_per_second", {"-1.0", "0", "\"1\"", "true"});
   refuse("seconds", {"-0.5"});

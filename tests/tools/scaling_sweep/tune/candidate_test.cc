@@ -96,14 +96,14 @@ TEST(CandidateTest, WhatTheLauncherDoesCanBeTakenAway) {
       .less = "malloc",
       .ablation = {.unset = {"M"}, .launcher_flags = {"--openmp", "libgomp"}}};
   EXPECT_EQ(NameOf(dimensions, candidate),
-            "alloc=je, less hvdliterun's malloc");
+            "alloc=je, without hvdliterun's malloc");
   const auto configuration = ConfigurationOf(spec, dimensions, candidate);
   EXPECT_THAT(configuration->unset, ElementsAre("M"));
   EXPECT_THAT(configuration->launcher_flags,
               ElementsAre("--alloc", "je", "--openmp", "libgomp"));
   candidate.options[3] = 0;
   EXPECT_EQ(NameOf(dimensions, candidate),
-            "hvdliterun's defaults, less hvdliterun's malloc");
+            "hvdliterun's defaults, without hvdliterun's malloc");
 }
 
 TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {

@@ -49,9 +49,9 @@ TEST(EffortTest, TooLittleTimeIsAnErrorThatSaysHowMuchIsNeeded) {
   }
   EXPECT_THAT(
       std::string(EffortFor({.worlds = 3}, 150, 900).status().message()),
-      HasSubstr("a run of the defaults takes 2:30, and a search has 9 runs at "
-                "least: 22:30, for which the 15:00 that it may take do not "
-                "suffice; say --minutes 29 or more"));
+      HasSubstr("a run of the defaults takes 2:30, and a search needs at "
+                "least 9 runs: 22:30, but only 15:00 are left; use --minutes "
+                "29 or more"));
   EXPECT_TRUE(EffortFor({.worlds = 3}, 150, 25 * 60).ok());
 }
 

@@ -39,8 +39,9 @@ TEST_F(TrialsTest, ARunThatWasDisturbedIsRepeated) {
   EXPECT_EQ(trials.counts().runs, 4);
   EXPECT_EQ(trials.counts().disturbed, 1);
   EXPECT_EQ(trials.counts().repeated, 1);
-  EXPECT_THAT(out_.str(), HasSubstr("[2] blas=fast: 100 items/s, 5.0 s "
-                                    "(disturbed: others took 0.40 CPUs)\n"));
+  EXPECT_THAT(out_.str(),
+              HasSubstr("[2] blas=fast: 100 items/s, 5.0 s "
+                        "(disturbed: other programs used 0.40 CPUs)\n"));
 }
 
 TEST_F(TrialsTest, ARunThatStaysDisturbedIsMarked) {

@@ -30,14 +30,15 @@ TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
   EXPECT_EQ(result_.ranking.back().name, "preset=socket");
   const std::string text = Text();
   EXPECT_THAT(text,
-              ContainsRegex("blas=fast, world=2 by hvdliterun's defaults: [23]"
+              ContainsRegex("blas=fast, world=2 / hvdliterun's defaults: [23]"
                             "\\.[0-9]+ \\[[23].*\\], faster \\(8 rounds\\)"));
   EXPECT_THAT(text, ContainsRegex("blas=fast +(1\\.9|2\\.0).* it matters"));
   EXPECT_THAT(text, ContainsRegex("world=2 +1\\.[45].* it matters"));
   EXPECT_THAT(text, ContainsRegex("preset=socket +failed"));
-  EXPECT_THAT(text, HasSubstr("\nRecommended: blas=fast, world=2\nRun it by\n  "
-                              "hvdliterun -np 2 --threads 1 --set BLAS=fast "
-                              "prog report.json\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nRecommended: blas=fast, world=2\nRun it with\n  "
+                        "hvdliterun -np 2 --threads 1 --set BLAS=fast "
+                        "prog report.json\n"));
   EXPECT_THAT(text, Not(HasSubstr("CAUTION")));
 }
 
@@ -160,9 +161,9 @@ TEST_F(TunerTest, EqualCandidatesAreNoDifferenceAndTheDefaultsAreRecommended) {
   EXPECT_GE(covered, 88);
   EXPECT_GE(defaults, 90);
   EXPECT_THAT(Text(), HasSubstr("no difference found"));
-  EXPECT_THAT(Text(), HasSubstr("Recommended: hvdliterun's defaults, since "
-                                "nothing was found that is surely faster\nRun "
-                                "it by\n  hvdliterun -np 1 prog report.json"));
+  EXPECT_THAT(Text(), HasSubstr("Recommended: hvdliterun's defaults, because "
+                                "no other setting is surely faster\nRun it "
+                                "with\n  hvdliterun -np 1 prog report.json"));
 }
 
 TEST_F(TunerTest, TheIntervalHoldsTheTruthOfABetterOne) {
@@ -244,8 +245,8 @@ TEST_F(TunerTest, WhatHvdliterunDoesByItselfIsJudgedToo) {
                                           {"OPENBLAS_CORETYPE", "Haswell"}}};
   machine_.speed = [](const std::string& setting) {
     return FastBlas(setting) *
-           (Has(setting, "less hvdliterun's OpenBLAS") ? 0.25 : 1) *
-           (Has(setting, "less hvdliterun's malloc") ? 1.2 : 1);
+           (Has(setting, "without hvdliterun's OpenBLAS") ? 0.25 : 1) *
+           (Has(setting, "without hvdliterun's malloc") ? 1.2 : 1);
   };
   machine_.scatter = 0.001;
   machine_.seconds = [](int) { return 1.0; };

@@ -18,10 +18,12 @@ TEST_F(TunerTest, ThePlanIsToldByAMeasuredRunAndItIsKept) {
   machine_.speed = FastBlas;
   ASSERT_TRUE(Search().ok());
   const std::string told = out_.str();
-  EXPECT_THAT(told, HasSubstr("hvdliterun's defaults run once, to see how long "
-                              "that takes\n[1] hvdliterun's defaults: "));
-  EXPECT_THAT(told, HasSubstr("plan, for 15:00 (--minutes), at 5.3 s a run, as "
-                              "was measured:\n"));
+  EXPECT_THAT(told,
+              HasSubstr("hvdliterun's defaults run once, to measure the time "
+                        "of a run\n[1] hvdliterun's defaults: "));
+  EXPECT_THAT(told,
+              HasSubstr("plan for 15:00 (--minutes), with 5.3 s per run, as "
+                        "measured:\n"));
   EXPECT_THAT(told, ContainsRegex("About [0-9]+ runs, [0-9]+:[0-9]+; with"));
   for (const absl::string_view line : absl::StrSplit(told, '\n')) {
     if (absl::StartsWith(line, " ")) {
@@ -118,8 +120,8 @@ TEST_F(TunerTest, AProgramThatTakesTooLongIsAnError) {
   const absl::Status status = Search();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("a run of the defaults takes 1:50, and a search has 9 "
-                        "runs at least"));
+              HasSubstr("a run of the defaults takes 1:50, and a search needs "
+                        "at least 9 runs"));
   EXPECT_EQ(machine_.runs.size(), 1u);
 }
 
