@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scaling_sweep as its users start it, with a launcher and a trainer that take no time.
+"""Tests scaling_sweep as its users start it, with a fake launcher and a fake trainer that take no time.
 
 usage: scaling_sweep_test.py PROGRAM [unittest's arguments]
 """
@@ -74,7 +74,7 @@ class SweepTest(unittest.TestCase):
         lines = [json.loads(line) for line in self.lines(output, "results.jsonl")]
         return [line for line in lines if "configuration" in line]
 
-    def test_files_of_others_are_not_replaced(self):
+    def test_files_of_other_programs_are_not_replaced(self):
         os.mkdir(self.path("out"))
         with open(self.path("out", "table.csv"), "w", encoding="utf-8") as file:
             file.write("earlier")
@@ -121,7 +121,7 @@ class SweepTest(unittest.TestCase):
         self.run_program("report", self.path("out"))
         self.assertEqual(self.read("out", "report.html"), page)
 
-    def test_an_interrupted_sweep_goes_on_where_it_was(self):
+    def test_an_interrupted_sweep_continues(self):
         os.mkfifo(self.path("pipe"))
         spec = self.write_spec()
         variables = {"FAKE_BLOCK_CALL": "2", "FAKE_PIPE": self.path("pipe")}
@@ -163,17 +163,17 @@ class SweepTest(unittest.TestCase):
         self.sweep("out", spec, code=1)
         self.assertEqual(len(self.lines("calls")), calls)
         self.sweep("out", spec, flags=["--retry-failed"], code=1)
-        # Those that run without the launcher are no calls of it.
+        # Runs without the launcher do not call it.
         self.assertEqual(len(self.lines("calls")), calls + 3)
 
-    def test_where_no_rank_tells_why_the_launcher_does(self):
+    def test_the_launcher_gives_the_reason_if_no_rank_does(self):
         for flag, cause in (("--lost", "ssh: no such host"), ("--later", "A host is lost.")):
             text = self.run_program(
                 "run", "--ranks", "1", "--repeats", "1", "--launcher-program", LAUNCHER,
                 "-o", self.path(flag), "--", TRAINER, "--lost", flag, code=1)
             self.assertIn("last output: " + cause + " / hvdliterun: mpirun ended with", text)
 
-    def test_a_program_that_is_not_there_is_not_tried(self):
+    def test_a_missing_program_is_not_started(self):
         for program, remedy in (("./mine", "correct the path"), ("no-such-program", "PATH")):
             text = self.run_program("run", "--ranks", "1,2", "--launcher-program", LAUNCHER,
                                     "--output", self.path("out"), "--", program, code=2)
@@ -212,13 +212,13 @@ class SweepTest(unittest.TestCase):
                 text = self.run_trainer(*flags)
                 self.assertIn("%s %s" % (TRAINER, flags[0]), text)
                 self.assertIn("does not work here; the sweep ends. 1 rank: ", text)
-                self.assertIn("Correct the program or its arguments; the same command", text)
+                self.assertIn("Correct the program or its arguments. Then run the command again", text)
                 for part in told:
                     self.assertIn(part, text)
                 self.assertEqual(len(self.lines("calls")), 1)
                 self.assertEqual(self.samples("trained"), [])
                 os.remove(self.calls)
-        # Nothing of it is in the way of a program that works.
+        # Nothing remains that would prevent a working program from running.
         self.run_trainer(code=0)
         self.assertEqual(len(self.samples("trained")), 6)
 
@@ -228,19 +228,19 @@ class SweepTest(unittest.TestCase):
         self.assertIn("  | about to\n", text)
         self.assertEqual(len(self.lines("calls")), 2)
 
-    def test_what_only_large_worlds_can_do_is_measured_there(self):
+    def test_a_program_that_works_only_in_large_worlds_is_measured(self):
         self.run_trainer(FAKE_FAIL_BELOW="2")
         self.assertEqual([(sample["ranks"], bool(sample["items_per_second"])) for sample in self.samples("trained")],
                          [(1, False), (4, True), (2, True), (4, True), (2, True), (1, False)])
 
-    def test_a_program_without_worlds_runs_in_those_of_this_machine(self):
+    def test_the_default_worlds_fit_this_machine(self):
         self.run_trainer(flags=(), code=0)
         ranks = sorted({sample["ranks"] for sample in self.samples("trained")})
         self.assertEqual(ranks[0], 1)
         self.assertEqual(ranks[:-1], [2 ** i for i in range(len(ranks) - 1)])
         self.assertIn("does not work here", self.run_program("run", "--", "true", code=1))
 
-    def test_parts_of_a_trace_are_linked(self):
+    def test_per_rank_trace_files_are_linked(self):
         self.sweep("out", FAKE_PARTS="1")
         sample = self.samples("out")[0]
         self.assertTrue(sample["trace"].endswith("trace.json.rank00000"))
@@ -261,12 +261,12 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, "190")
         self.assertIn("strong: T1/(N*TN)", text)
         self.assertTrue(os.path.exists(self.path("out", "report.html")))
-        # More ranks go on, and nothing is run twice.
+        # More ranks continue the sweep, and no run is repeated.
         text = self.run_program(*command[:2], "1,2,4", *command[3:], "--", TRAINER, "--epochs", "3")
         self.assertEqual([sample["ranks"] for sample in self.samples("out")[4:]], [4, 4])
         self.assertRegex(text, r"(?m)^ *4 ")
         self.assertRegex(text, r"(?m)^ *2 ")
-        # Its own {report} is enough, and other words are another command.
+        # A program with its own {report} gets no --report. Other arguments are another command.
         own = ["--", TRAINER, "--report={report}", "--report", "{report}"]
         self.assertIn("another spec file or command", self.run_program(*command, *own, code=2))
         self.run_program("run", "--ranks", "1", "--weak", "--repeats", "1", "--launcher-program",
@@ -275,7 +275,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(sample["command"].count("--report"), 1)
         self.assertIn("weak: T1/TN", self.read("fake_trainer.sweep", "table.txt"))
 
-    def test_a_programs_sweep_goes_on_with_more_repeats_on_other_hosts(self):
+    def test_a_programs_sweep_continues_with_more_repeats_on_other_hosts(self):
         def sweep(hosts, repeats, code=0):
             return self.run_program(
                 "run", "--nodes", "1,2", "--ranks", "2", "--hosts", hosts, "--repeats", repeats,
@@ -285,7 +285,7 @@ class SweepTest(unittest.TestCase):
         hosts = [sample["command"][sample["command"].index("-H") + 1]
                  for sample in self.samples("out")]
         self.assertEqual(hosts, ["a1:2", "a1:2,a2:2", "b1:2,b2:2", "b1:2"])
-        # What fewer hosts can run goes on; a world that they cannot waits for more.
+        # With fewer hosts, worlds that fit continue; others are left out.
         text = sweep("a1", "3")
         self.assertIn("left out: 1 configuration of 2 nodes; hosts named: 1.", text)
         self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 2, 1, 1])
@@ -337,7 +337,7 @@ class SweepTest(unittest.TestCase):
         self.assertIn("left out: 1 configuration of 4 nodes; hosts named: 2.", named)
         self.assertNotIn("-np 8", named)
 
-    def test_worlds_wait_for_a_command_with_enough_hosts(self):
+    def test_worlds_without_enough_hosts_run_in_a_later_command(self):
         spec = self.write_cluster_spec()
         self.assertIn("2 nodes need as many hosts; 0 are named", self.sweep("out", spec, code=2))
         text = self.sweep("out", spec, flags=["--hosts", "h1,h2"])
@@ -348,7 +348,7 @@ class SweepTest(unittest.TestCase):
         self.assertEqual([sample["nodes"] for sample in self.samples("out")][6:], [4, 4])
         self.assertEqual(len(self.lines("out", "table.csv")), 5)
 
-    def test_what_is_neither_spec_nor_program_is_told_what_to_say(self):
+    def test_wrong_arguments_are_answered_with_the_right_ones(self):
         for arguments, answer in (
                 (["run", TRAINER, "epochs"], "scaling_sweep run -- %s epochs" % TRAINER),
                 (["run", TRAINER], "scaling_sweep run -- " + TRAINER),
@@ -363,7 +363,7 @@ class SweepTest(unittest.TestCase):
             with self.subTest(arguments):
                 self.assertIn(answer, self.run_program(*arguments, code=2))
 
-    def test_compare_ends_with_1_where_something_became_slower(self):
+    def test_compare_ends_with_3_if_something_became_slower(self):
         self.sweep("a")
         self.sweep("slow", FAKE_FACTOR="0.8")
         self.sweep("broken", code=1, FAKE_FAIL_BELOW="2")
@@ -399,7 +399,7 @@ class SweepTest(unittest.TestCase):
         self.assertIn("-np 2 --threads 1 --set FAKE_BLAS=fast %s --report report.json" % TRAINER,
                       text)
         self.assertRegex(text, r"[0-9]+ runs; 0 disturbed by other programs")
-        # What is not installed was never started, and the answer says what to install.
+        # A missing allocator was never started, and the message says what to install.
         self.assertIn("allocator=tcmalloc: libtcmalloc.so is not on this machine (Debian: libtcmalloc2)", text)
         self.assertNotIn("tcmalloc", self.read("calls"))
         self.assertIn("jemalloc", self.read("calls"))
@@ -407,7 +407,7 @@ class SweepTest(unittest.TestCase):
         alone = [sample for sample in self.samples("out") if
                  sample["setting"] == "LibTorch's defaults"]
         self.assertEqual(alone[0]["command"][0], TRAINER)
-        # What hvdliterun does by itself is taken away in turn.
+        # Each of hvdliterun's defaults is removed in turn.
         less = [sample for sample in self.samples("out") if
                 sample["setting"] == "blas=fast, world=2, without hvdliterun's threads"]
         self.assertEqual(len(less), 3)
@@ -415,13 +415,13 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(less[0]["threads_used"], 0)
         self.assertRegex(text, r"hvdliterun's threads \(OMP_NUM_THREADS=1\) +1.000 .* no signi")
         self.assertIn(self.read("out", "tuning.txt"), text)
-        # Again: everything is there already.
+        # The second time all results are there already.
         calls = len(self.lines("calls"))
         again = self.run_program(*command, **quiet)
         self.assertEqual(len(self.lines("calls")), calls)
         self.assertEqual(again[again.index("rank  "):], text[text.index("rank  "):])
 
-    def test_an_interrupted_tune_says_what_it_has_found(self):
+    def test_an_interrupted_tune_reports_its_result(self):
         os.mkfifo(self.path("pipe"))
         command = self.tune_command()
         variables = {"FAKE_BLOCK_CALL": "16", "FAKE_PIPE": self.path("pipe"),
@@ -443,14 +443,14 @@ class SweepTest(unittest.TestCase):
                 self.assertIn("interrupted; run the command again to continue", text)
                 self.assertIn(self.read(folder, "tuning.txt"), text)
 
-    def test_tune_that_has_no_time_for_one_run_needs_minutes(self):
+    def test_tune_without_time_for_one_run_asks_for_more_minutes(self):
         text = self.run_program("tune", "--minutes", "0.02", "--launcher-program", LAUNCHER, "--", TRAINER,
                                 "--hang", code=2)
         self.assertRegex(text, r"took longer than the limit of [0-9.]+ s \(the rest of --minutes\); see .*log")
         self.assertIn("use more --minutes, or make the program do less", text)
         self.assertNotIn("--time-limit", text)
 
-    def test_tune_takes_a_program(self):
+    def test_tune_accepts_a_program(self):
         text = self.run_program("tune", "--launcher-program", LAUNCHER, "--candidates", "1",
                                 "--final-repeats", "2", "--", TRAINER)
         self.assertIn("preset=interleave", text)
@@ -473,7 +473,7 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, "1 +[^ ]*2 nodes of ")
         self.assertRegex(text, r"-np (\d+) -H h1:(\d+),h2:\2 ")
 
-    def test_if_the_defaults_fail_so_does_tune(self):
+    def test_tune_fails_if_the_defaults_fail(self):
         self.assertIn("does not work here; the sweep ends", self.run_program(
             "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
             code=1))
