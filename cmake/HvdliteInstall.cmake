@@ -55,13 +55,28 @@ install(FILES
 if(NOT HVDLITE_BUILD_PROGRAMS)
   return()
 endif()
-# Install the programs that have been built. The target `programs` builds all of them, but
-# no tests.
+# Install the programs that have been built, and their man pages. The target `programs`
+# builds all of them, but no tests.
+include(HvdliteManPages)
 add_custom_target(programs)
-foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
-    train_transformer generate_cifar10 generate_mnist generate_pacs
-    generate_pssp timeline_viewer hvdlite_bench hvdlite_doctor
-    hvdliterun scale_sim scaling_sweep)
+foreach(line IN ITEMS
+    "train_mnist: train a small network on MNIST"
+    "train_resnet50: train a ResNet on images"
+    "train_synthetic: measure the training speed of a model with random data"
+    "train_transformer: train a transformer on proteins or text"
+    "generate_cifar10: write generated images in CIFAR-10's format"
+    "generate_mnist: write generated digits in MNIST's format"
+    "generate_pacs: write generated images in the directories of PACS"
+    "generate_pssp: write generated proteins in the format of CullPDB and CB513"
+    "timeline_viewer: show where the time of a trace went"
+    "hvdlite_bench: measure the operations of hvdlite and MPI"
+    "hvdlite_doctor: find what makes training slow on this machine"
+    "hvdliterun: start a program on many ranks"
+    "scale_sim: simulate the negotiation of many ranks"
+    "scaling_sweep: measure how a training scales")
+  string(REGEX MATCH "^([a-z0-9_]+): (.*)$" matched "${line}")
+  set(program ${CMAKE_MATCH_1})
+  set(description "${CMAKE_MATCH_2}")
   if(TARGET ${program})
     add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES
@@ -69,5 +84,6 @@ foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
       INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
       OPTIONAL)
+    hvdlite_add_man_page(${program} "${description}")
   endif()
 endforeach()
