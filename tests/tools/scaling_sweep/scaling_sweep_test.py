@@ -211,7 +211,7 @@ class SweepTest(unittest.TestCase):
             with self.subTest(flags):
                 text = self.run_trainer(*flags)
                 self.assertIn("%s %s" % (TRAINER, flags[0]), text)
-                self.assertIn("does not work here; the sweep ends. 1 rank: ", text)
+                self.assertIn("does not work here, so nothing else is run. 1 rank: ", text)
                 self.assertIn("Correct the program or its arguments. Then run the command again", text)
                 for part in told:
                     self.assertIn(part, text)
@@ -224,7 +224,7 @@ class SweepTest(unittest.TestCase):
 
     def test_a_program_that_crashes_is_tried_in_its_smallest_and_largest_world(self):
         text = self.run_trainer("--crash")
-        self.assertIn("the sweep ends. 4 ranks: ended with exit code 139 (Segmentation fault)", text)
+        self.assertIn("nothing else is run. 4 ranks: ended with exit code 139 (Segmentation fault)", text)
         self.assertIn("  | about to\n", text)
         self.assertEqual(len(self.lines("calls")), 2)
 
@@ -474,7 +474,7 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, r"-np (\d+) -H h1:(\d+),h2:\2 ")
 
     def test_tune_fails_if_the_defaults_fail(self):
-        self.assertIn("does not work here; the sweep ends", self.run_program(
+        self.assertIn("does not work here, so nothing else is run", self.run_program(
             "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
             code=1))
 
