@@ -105,7 +105,8 @@ std::string FirstRunsFailure(const Spec& spec, const Sample& sample,
   const bool timed_out = sample.seconds >= limit.seconds;
   return absl::StrCat(
       "'", ShellText({spec.command().begin(), spec.command().end()}),
-      "' does not work here, so nothing else is run. ", what, ": ", sample.failure,
+      "' does not work here, so nothing else is run. ", what, ": ",
+      sample.failure,
       printed.empty()
           ? "\nIt printed nothing.\n"
           : absl::StrCat("\nIt printed, in ", log.string(), ":\n", printed),

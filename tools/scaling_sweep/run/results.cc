@@ -71,7 +71,7 @@ absl::StatusOr<Spec> ParseHeader(const std::string& line) {
     return header.is_object() ? header.value(key, json()) : json();
   };
   if (field("program") != "scaling_sweep" || field("format") != kFormat) {
-    return absl::InvalidArgumentError("is not the header of such results");
+    return absl::InvalidArgumentError("is not the header of a results file");
   }
   const json text = field("spec");
   Spec spec;

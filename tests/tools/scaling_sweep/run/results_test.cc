@@ -156,7 +156,7 @@ TEST_F(ResultsFileTest, MoreRepeatsAndOtherWorldsContinue) {
   more.set_repeats(7);
   EXPECT_TRUE(Open(more).ok());
   more.add_ranks(64);
-  for (int time = 0; time < 2; ++time) {  // told once
+  for (int time = 0; time < 2; ++time) {  // the spec is written only once
     ASSERT_TRUE(Open(more).ok());
     const std::string text = TextOf(file_);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
