@@ -1,19 +1,19 @@
-# What may be wrong with the LibTorch that was found. The judgement works on
-# text (the output of readelf and nm), so that it is tested on made-up inputs
-# (tests/packaging/check_libtorch_test.cmake); the inspection gathers that text.
+# Checks whether the LibTorch that was found can be used. The diagnosis works on text
+# (the output of readelf and nm), so that tests can feed it with other text
+# (tests/packaging/check_libtorch_test.cmake). hvdlite_check_libtorch gathers that text.
 
 # hvdlite_diagnose_libtorch(ERRORS var WARNINGS var ABI var LIBRARY path VERSION version
 #   CXX_FLAGS flags DYNAMIC text SYMBOLS text CONSTRUCTORS text PROTOBUF_SONAME name
 #   MPI_SONAME name)
 #
-# ERRORS and WARNINGS receive lists of messages, each with its remedy: errors
-# for what cannot work, warnings for what may. No message contains a semicolon. ABI
-# receives which std::string LibTorch was compiled with: 'C++11', 'pre-C++11' or 'unknown'.
+# Sets ERRORS and WARNINGS to lists of messages, each with its remedy. After an error
+# hvdlite cannot work; after a warning it may. No message contains a semicolon. Sets ABI
+# to the std::string that LibTorch was compiled with: 'C++11', 'pre-C++11' or 'unknown'.
 #   LIBRARY          path of libtorch_cpu, for the messages
 #   CXX_FLAGS        TORCH_CXX_FLAGS
 #   DYNAMIC          output of `readelf -d libtorch_cpu.so`
 #   SYMBOLS          the lines of `nm -D --defined-only` with VerifyVersion
-#   CONSTRUCTORS     those of c10::Error in `nm -D --defined-only libc10.so`
+#   CONSTRUCTORS     the constructors of c10::Error in `nm -D --defined-only libc10.so`
 #   PROTOBUF_SONAME  soname of the libprotobuf that hvdlite links
 #   MPI_SONAME       soname of the MPI library that hvdlite links
 function(hvdlite_diagnose_libtorch)
@@ -29,12 +29,12 @@ function(hvdlite_diagnose_libtorch)
 hvdlite needs 1.13 or later. Remedy: ${debian} or a newer release.")
   endif()
 
-  # Of the two downloads up to 2.6 one has the old ABI. What the library itself takes
-  # counts more than what its package says.
+  # Up to 2.6 there are two downloads of LibTorch, one with the old ABI. The symbols of the
+  # library count more than the flags of its package.
   set(abi unknown)
   if(arg_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
     set(abi "pre-C++11")
-    set(witness "its flags say _GLIBCXX_USE_CXX11_ABI=0")
+    set(witness "its flags contain _GLIBCXX_USE_CXX11_ABI=0")
   elseif(arg_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=1")
     set(abi "C++11")
   endif()
@@ -46,18 +46,18 @@ hvdlite needs 1.13 or later. Remedy: ${debian} or a newer release.")
   endif()
   if(abi STREQUAL "pre-C++11")
     list(APPEND errors "LibTorch at ${arg_LIBRARY} is a pre-C++11-ABI build \
-(${witness}): its std::string is not the one of Abseil, Protobuf and GoogleTest here, and \
-nothing would link. Remedy: use the 'cxx11 ABI' download of LibTorch, whose file name \
-starts with libtorch-cxx11-abi (from 2.7 on there is no other), or ${debian}.")
+(${witness}): its std::string differs from that of Abseil, Protobuf and GoogleTest here, so \
+programs could not be linked. Remedy: use the 'cxx11 ABI' download of LibTorch (file name \
+libtorch-cxx11-abi-..., from 2.7 on every download has this ABI), or ${debian}.")
   endif()
 
-  # The generated code of hvdlite must meet the libprotobuf it was generated
-  # for. A LibTorch that hides its own copy does no harm.
+  # hvdlite's generated code must call the libprotobuf that it was generated for. A
+  # LibTorch that hides its own copy causes no problem.
   if(arg_SYMBOLS MATCHES "_ZN6google8protobuf8internal13VerifyVersionE")
-    list(APPEND errors "LibTorch at ${arg_LIBRARY} exports a Protobuf of its \
-own (google::protobuf::internal::VerifyVersion): with ${arg_PROTOBUF_SONAME} \
-the process would have two, and calls into one would land in the other. \
-Remedy: a LibTorch that hides its copy or uses the system's, or ${debian}.")
+    list(APPEND errors "LibTorch at ${arg_LIBRARY} exports its own Protobuf \
+(google::protobuf::internal::VerifyVersion). Together with ${arg_PROTOBUF_SONAME} \
+the process would have two, and calls of one would reach the other. \
+Remedy: use a LibTorch that hides its copy or uses the system's, or ${debian}.")
   endif()
   string(REGEX MATCHALL "libprotobuf(-lite)?\\.so[.0-9]*" protobufs "${arg_DYNAMIC}")
   list(REMOVE_DUPLICATES protobufs)
@@ -65,20 +65,20 @@ Remedy: a LibTorch that hides its copy or uses the system's, or ${debian}.")
     if(protobuf MATCHES "^libprotobuf\\.so" AND arg_PROTOBUF_SONAME
        AND NOT protobuf STREQUAL arg_PROTOBUF_SONAME)
       list(APPEND errors "LibTorch at ${arg_LIBRARY} needs ${protobuf}, but \
-hvdlite is about to be linked with ${arg_PROTOBUF_SONAME}: two versions of \
-Protobuf in one process abort at start. Remedy: point CMAKE_PREFIX_PATH at the \
+hvdlite would be linked with ${arg_PROTOBUF_SONAME}. A process with two versions of \
+Protobuf aborts at its start. Remedy: set CMAKE_PREFIX_PATH to the prefix of the \
 Protobuf that LibTorch was built with, or ${debian} and libprotobuf-dev.")
     endif()
   endforeach()
 
-  # Debian 13's links Open MPI's.
+  # Debian 13's LibTorch is linked with Open MPI.
   if(arg_DYNAMIC MATCHES "libmpi(ch)?\\.so[.0-9]*")
     set(mpi ${CMAKE_MATCH_0})
     if(arg_MPI_SONAME AND NOT mpi STREQUAL arg_MPI_SONAME)
-      list(APPEND errors "LibTorch at ${arg_LIBRARY} needs ${mpi}, but hvdlite is about to \
-be linked with ${arg_MPI_SONAME}: of two MPIs in one process, calls into one would land in \
-the other. Remedy: -DMPI_CXX_COMPILER=/path/to/mpicxx of the MPI that LibTorch was built \
-with, or a LibTorch without MPI, as its own downloads are.")
+      list(APPEND errors "LibTorch at ${arg_LIBRARY} needs ${mpi}, but hvdlite would \
+be linked with ${arg_MPI_SONAME}. In a process with two MPIs, calls of one would reach \
+the other. Remedy: set -DMPI_CXX_COMPILER=/path/to/mpicxx to the MPI that LibTorch was \
+built with, or use a LibTorch without MPI, such as PyTorch's downloads.")
     endif()
   endif()
 
@@ -89,13 +89,13 @@ with, or a LibTorch without MPI, as its own downloads are.")
   list(JOIN runtimes " and " named)
   if(count GREATER 1)
     list(APPEND warnings "LibTorch at ${arg_LIBRARY} needs two OpenMP runtimes \
-(${named}): each makes a thread pool of its own, and together they use more \
-threads than there are cores. Remedy: a LibTorch with one, or ${debian}.")
+(${named}). Each starts its own thread pool, and together they use more \
+threads than there are cores. Remedy: use a LibTorch with one runtime, or ${debian}.")
   elseif(count EQUAL 1 AND NOT runtimes STREQUAL "libgomp.so.1")
-    list(APPEND warnings "LibTorch at ${arg_LIBRARY} brings the OpenMP runtime \
-${named}: a program that is itself compiled with -fopenmp, or that loads an \
-OpenMP build of OpenBLAS, has a second one (libgomp.so.1) with threads of its \
-own. Remedy: keep OpenMP out of the rest of the program, preload one runtime \
+    list(APPEND warnings "LibTorch at ${arg_LIBRARY} has its own OpenMP runtime \
+${named}. A program that is compiled with -fopenmp, or that loads an \
+OpenMP build of OpenBLAS, has a second one (libgomp.so.1) with its own \
+threads. Remedy: avoid OpenMP in the rest of the program, preload one runtime \
 (LD_PRELOAD), or ${debian}.")
   endif()
 
@@ -104,7 +104,7 @@ own. Remedy: keep OpenMP out of the rest of the program, preload one runtime \
   set(${arg_WARNINGS} "${warnings}" PARENT_SCOPE)
 endfunction()
 
-# Sets OUT to the soname of a shared library, or to its file's name.
+# Sets OUT to the soname of a shared library, or to its file name if it has none.
 function(hvdlite_read_soname library out)
   get_filename_component(file "${library}" REALPATH)
   get_filename_component(soname "${file}" NAME)
@@ -118,8 +118,8 @@ function(hvdlite_read_soname library out)
   set(${out} "${soname}" PARENT_SCOPE)
 endfunction()
 
-# Inspects the LibTorch that find_package(Torch) found; ends configuring with
-# every error, and prints every warning.
+# Inspects the LibTorch that find_package(Torch) found. Prints all warnings and errors;
+# errors end the configuration.
 function(hvdlite_check_libtorch)
   set(library "")
   if(TARGET torch_cpu)

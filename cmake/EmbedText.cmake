@@ -1,8 +1,8 @@
-# Script: writes a C++ file that defines texts of other files.
+# Script: writes a C++ file that defines the contents of text files as string constants.
 #   cmake -DOUTPUT=page.cc -DHEADER=x/page.h -DNAMESPACE=a::b
 #         -DTEXTS="kFrame=page.html|kScript=a.js,b.js" -P EmbedText.cmake
-# HEADER declares each as extern const absl::string_view; several files of one
-# text follow one another. Relative paths are taken from FOLDER.
+# HEADER declares each constant as extern const absl::string_view. Several files of one
+# constant are concatenated. Relative paths are relative to FOLDER.
 set(code "// Made by cmake/EmbedText.cmake.\n#include \"${HEADER}\"\n\n")
 string(APPEND code "namespace ${NAMESPACE} {\n")
 string(REPLACE "|" ";" texts "${TEXTS}")
@@ -15,7 +15,7 @@ foreach(text IN LISTS texts)
     file(READ "${FOLDER}/${file}" content)
     string(FIND "${content}" ")hvdlite_text" end)
     if(NOT end EQUAL -1)
-      message(FATAL_ERROR "${file} has )hvdlite_text in it")
+      message(FATAL_ERROR "${file} contains the reserved text ')hvdlite_text'")
     endif()
     string(APPEND code "R\"hvdlite_text(${content})hvdlite_text\"\n")
   endforeach()

@@ -1,5 +1,5 @@
-# How every target of the project is compiled, and the one function that
-# declares a library.
+# Compiler and linker options of all targets, and the functions that declare a library and
+# precompile headers.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -10,15 +10,15 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 find_program(HVDLITE_CCACHE ccache)
 if(HVDLITE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what ccache's manual asks for with precompiled headers; without
-  # the folder in its keys what one clone has compiled serves the others, too.
+  # ccache's manual asks for this sloppiness with precompiled headers. The other two
+  # settings let all clones share what one of them has compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
     CCACHE_SLOPPINESS=pch_defines,time_macros
     CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HVDLITE_CCACHE})
 endif()
 
-# Warnings and sanitizers, for the project's own targets only, and what unit tests
-# need in their environment with them.
+# Warnings and sanitizers, for the project's own targets only, and the environment
+# variables that unit tests need with sanitizers.
 add_library(hvdlite_compile_options INTERFACE)
 target_compile_options(hvdlite_compile_options INTERFACE
   -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual
@@ -33,18 +33,18 @@ if(HVDLITE_SANITIZER)
     -fsanitize=${HVDLITE_SANITIZER} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   if(HVDLITE_SANITIZER MATCHES "undefined")
-    # Compiling takes half the time without what AddressSanitizer sees, too, but for
-    # a few cases.
+    # AddressSanitizer finds most of these errors, too, and without them compiling takes
+    # half the time.
     target_compile_options(hvdlite_compile_options INTERFACE
       -fno-sanitize=null,object-size,pointer-overflow,vptr)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER 13)
-      # With these it takes no comparison of a function's address for a constant, as
-      # Abseil's containers of 2024 need (GCC bug 71962).
+      # With these options, GCC does not accept the comparison of a function's address as
+      # a constant, which Abseil's containers of 2024 need (GCC bug 71962).
       target_compile_options(hvdlite_compile_options INTERFACE
         -fno-sanitize=nonnull-attribute,returns-nonnull-attribute)
-      # Abseil's libraries were built without sanitizers. Under AddressSanitizer its
-      # containers of 2024 have other members in headers, unless this is defined, and
-      # poison memory there that the libraries do not free of it.
+      # Abseil's libraries were built without sanitizers. Unless this is defined, the
+      # headers of its containers of 2024 have other members under AddressSanitizer, and
+      # they poison memory that the libraries do not unpoison.
       target_compile_definitions(hvdlite_compile_options INTERFACE NDEBUG_SANITIZER)
       set(HVDLITE_TEST_ENVIRONMENT ASAN_OPTIONS=allow_user_poisoning=0)
     endif()
@@ -54,18 +54,18 @@ if(HVDLITE_SANITIZER)
 endif()
 if(HVDLITE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(FATAL_ERROR "HVDLITE_FUZZ needs clang, which has libFuzzer: "
+    message(FATAL_ERROR "HVDLITE_FUZZ needs clang, which contains libFuzzer: "
       "CXX=clang++ cmake --preset fuzz (Debian: apt-get install clang)")
   endif()
   target_compile_options(hvdlite_compile_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
-# A fast linker, where there is one and nobody has chosen another.
+# Use a fast linker if one is installed and the user has chosen no other.
 include(CheckLinkerFlag)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_LINKER_TYPE AND NOT CMAKE_INTERPROCEDURAL_OPTIMIZATION
     AND NOT "${CMAKE_CXX_FLAGS} ${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}"
       MATCHES "-fuse-ld=|-flto")
   foreach(linker IN ITEMS mold lld)
-    unset(HVDLITE_HAS_${linker} CACHE) # one that was removed since would end each link
+    unset(HVDLITE_HAS_${linker} CACHE) # it may have been removed since the last run
     check_linker_flag(CXX -fuse-ld=${linker} HVDLITE_HAS_${linker})
     if(HVDLITE_HAS_${linker})
       target_link_options(hvdlite_compile_options INTERFACE -fuse-ld=${linker})
@@ -89,8 +89,8 @@ function(hvdlite_add_library name)
 endfunction()
 
 # hvdlite_reuse_headers(TARGET HOLDER)
-# Compiles TARGET with the headers that HOLDER, a library, has precompiled. They
-# must be compiled as TARGET is: with -fPIC, where executables have -fPIE.
+# Compiles TARGET with the precompiled headers of the library HOLDER. Both must have the
+# same options, so executables are compiled with -fPIC, not with -fPIE.
 function(hvdlite_reuse_headers target holder)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE")
@@ -102,14 +102,14 @@ function(hvdlite_reuse_headers target holder)
 endfunction()
 
 # hvdlite_precompile_torch(TARGET)
-# Compiles TARGET, whose files include most of LibTorch, with LibTorch's headers read
-# once for all such targets: 16 s a file become 7. Loading them takes 5 s, so that
-# a target whose files need only tensors is better off without.
+# Compiles TARGET with precompiled headers of LibTorch, for files that include most of
+# LibTorch: 7 s per file instead of 16 s. Loading the headers takes 5 s, so do not use this
+# for a target that needs only tensors.
 function(hvdlite_precompile_torch target)
   if(NOT HVDLITE_PRECOMPILE_TORCH)
     return()
   endif()
-  # tests/ has its own: its files are compiled with other options.
+  # tests/ has its own precompiled headers, because it has other compiler options.
   set(holder hvdlite_torch_headers${HVDLITE_OWN_HEADERS})
   if(NOT TARGET ${holder})
     file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${holder}.cc CONTENT "")
@@ -122,8 +122,8 @@ function(hvdlite_precompile_torch target)
 endfunction()
 
 # hvdlite_precompile_gmock(TARGET)
-# The same for a unit test's headers, where it is built with sanitizers or in unity: the
-# build of dev tells of an #include that is missing.
+# Does the same for the headers of unit tests, in builds with sanitizers and unity builds.
+# The preset dev goes without, so that it finds a missing #include.
 function(hvdlite_precompile_gmock target)
   if(NOT (HVDLITE_SANITIZER OR CMAKE_UNITY_BUILD) OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()

@@ -1,19 +1,19 @@
-# Libraries that are missing: all named at once, or downloaded and built, statically, into
-# a folder of the build (never added to this project: its targets, options and
-# installation stay free of theirs).
+# Reports all missing libraries at once, or downloads and builds them as static libraries
+# in a directory of the build. They are not part of this project: it does not have their
+# targets and options, and does not install them.
 #
-#   HVDLITE_FETCH         OFF, or ON: builds what is missing, or ALL: also what is there,
-#                         or the names of some that are there
-#   HVDLITE_FETCH_MIRROR  folder with the archives, under any names; nothing is downloaded
-#   FETCHCONTENT_SOURCE_DIR_ABSL  and so on, CMake's names: the unpacked sources of one
+#   HVDLITE_FETCH         OFF; ON: build missing libraries; ALL: build all libraries;
+#                         or the names of libraries that are built although installed
+#   HVDLITE_FETCH_MIRROR  directory with the archives, with any names; disables downloads
+#   FETCHCONTENT_SOURCE_DIR_ABSL and others (CMake's names): the unpacked sources of a library
 
 set(HVDLITE_FETCH OFF CACHE STRING
-  "Download and build libraries: OFF, ON (those that are missing), ALL, or names")
+  "Download and build libraries: OFF, ON (missing ones), ALL, or their names")
 set(HVDLITE_FETCH_MIRROR "" CACHE PATH
-  "Folder with the archives of libraries that HVDLITE_FETCH builds, for machines without internet")
+  "Directory with the archives of the libraries that HVDLITE_FETCH builds, for machines without internet")
 set(HVDLITE_FETCH_FOLDER ${PROJECT_BINARY_DIR}/libraries)
 
-# Runs a command of the build of a library; its output ends configuring if it fails.
+# Runs a command of a library's build. If it fails, the configuration ends with its output.
 function(hvdlite_run_step name folder)
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${folder}
     OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
@@ -27,12 +27,12 @@ function(hvdlite_run_step name folder)
     string(SUBSTRING "${output}" ${start} -1 tail)
     list(JOIN ARGN " " command)
     message(FATAL_ERROR "${name} ${HVDLITE_${name}_VERSION} could not be built: '${command}' \
-ended with ${status}. All its output is in ${HVDLITE_FETCH_FOLDER}/${name}.log, which ends \
-with\n${tail}")
+failed with status ${status}. The whole output is in ${HVDLITE_FETCH_FOLDER}/${name}.log; \
+it ends with:\n${tail}")
   endif()
 endfunction()
 
-# Sets OUT to the path of NAME's archive, whose checksum is right.
+# Sets OUT to the path of NAME's archive after verifying its checksum.
 function(hvdlite_get_archive name out)
   set(wanted "${name} ${HVDLITE_${name}_VERSION} (${HVDLITE_${name}_URL}, SHA256 \
 ${HVDLITE_${name}_SHA256})")
@@ -46,7 +46,7 @@ ${HVDLITE_${name}_SHA256})")
       endif()
     endforeach()
     message(FATAL_ERROR "No file in ${HVDLITE_FETCH_MIRROR} (HVDLITE_FETCH_MIRROR) is the \
-archive of ${wanted}. Download it on a machine with internet and put it there, under any name.")
+archive of ${wanted}. Download it on a machine with internet and copy it there, with any name.")
   endif()
   get_filename_component(suffix ${HVDLITE_${name}_URL} LAST_EXT)
   set(archive ${HVDLITE_FETCH_FOLDER}/${name}-${HVDLITE_${name}_VERSION}.tar${suffix})
@@ -54,19 +54,19 @@ archive of ${wanted}. Download it on a machine with internet and put it there, u
   file(DOWNLOAD ${HVDLITE_${name}_URL} ${archive} STATUS status INACTIVITY_TIMEOUT 60)
   list(POP_FRONT status code reason)
   if(NOT code EQUAL 0)
-    message(FATAL_ERROR "${wanted} could not be downloaded: ${reason}. Without internet: put \
-the archive into a folder and configure with -DHVDLITE_FETCH_MIRROR=FOLDER.")
+    message(FATAL_ERROR "${wanted} could not be downloaded: ${reason}. Without internet, put \
+the archive into a directory and configure with -DHVDLITE_FETCH_MIRROR=DIRECTORY.")
   endif()
   file(SHA256 ${archive} checksum)
   if(NOT checksum STREQUAL HVDLITE_${name}_SHA256)
-    message(FATAL_ERROR "What came for ${wanted} has the SHA256 ${checksum}: it is not that \
-release (${archive}). Look whether a proxy answers instead; do not use it.")
+    message(FATAL_ERROR "The download of ${wanted} has the SHA256 ${checksum}: it is not that \
+release (${archive}). Do not use it. Check whether a proxy has sent another file.")
   endif()
   set(${out} ${archive} PARENT_SCOPE)
 endfunction()
 
-# Builds NAME into ${HVDLITE_FETCH_FOLDER}/prefix, unless that has been done, of the same
-# sources, by the same compiler with the same options: NAME.built tells of what is there.
+# Builds NAME into ${HVDLITE_FETCH_FOLDER}/prefix, unless it is there and was built from the
+# same sources, by the same compiler with the same options. NAME.built records all that.
 function(hvdlite_build_library name)
   set(prefix ${HVDLITE_FETCH_FOLDER}/prefix)
   string(TOUPPER ${name} upper)
@@ -92,7 +92,7 @@ ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
   if(present STREQUAL wanted)
     return()
   endif()
-  file(WRITE ${built} "")  # begun: what is there may be of another configuration
+  file(WRITE ${built} "")  # until the build ends, the prefix may hold a mixture
   if(NOT source)
     hvdlite_get_archive(${name} archive)
     set(unpacked ${HVDLITE_FETCH_FOLDER}/${name}-source)
@@ -109,7 +109,7 @@ ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
     set(jobs $ENV{CMAKE_BUILD_PARALLEL_LEVEL})
   endif()
   if(EXISTS ${source}/CMakeLists.txt)
-    # By the environment: there a list is one word.
+    # The environment variable holds the list as one word.
     string(REPLACE ";" ":" prefixes "${prefix};${CMAKE_PREFIX_PATH}")
     if(CMAKE_MAKE_PROGRAM)
       list(APPEND options -DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM})
@@ -133,16 +133,16 @@ ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
     endif()
     hvdlite_run_step(${name} ${build} ${source}/configure --prefix=${prefix}
       --libdir=${prefix}/lib ${HVDLITE_${name}_OPTIONS} ${variables})
-    # The library without its programs and manual pages.
+    # This installs the library without its programs and manual pages.
     hvdlite_run_step(${name} ${build} make -j${jobs} "SUBDIRS=include hwloc" install)
   endif()
-  file(GLOB shared ${prefix}/lib/lib*.so*)  # would not be there once installed
+  file(GLOB shared ${prefix}/lib/lib*.so*)  # installed programs would not find them
   file(REMOVE_RECURSE ${build} ${HVDLITE_FETCH_FOLDER}/${name}-source ${shared})
   file(WRITE ${built} "${wanted}")
 endfunction()
 
-# Sets OUT to the folders in which find_package would look and that have Protobuf's headers
-# without its library: a LibTorch's, of the Protobuf that it was built with.
+# Sets OUT to the prefixes that have Protobuf's headers without its library. For example, a
+# LibTorch has the headers of the Protobuf that it was built with.
 function(hvdlite_find_headers_alone out)
   file(TO_CMAKE_PATH "$ENV{CMAKE_PREFIX_PATH}" folders)
   set(found "")
@@ -155,13 +155,14 @@ function(hvdlite_find_headers_alone out)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# Sets NAME_FOUND. A macro: find_package sets variables of its caller.
+# Looks for library NAME and sets NAME_FOUND. It is a macro, because find_package sets
+# variables in its caller's scope.
 macro(hvdlite_look_for name)
   if("${name}" STREQUAL "Protobuf")
     find_program(HVDLITE_PROTOC protoc)
   endif()
   if("${name}" STREQUAL "Protobuf" AND NOT HVDLITE_PROTOC)
-    # Its library without its compiler: what is found of it now would stay.
+    # Without protoc the library is useless, and CMake would keep its location.
     set(Protobuf_FOUND FALSE)
   elseif(TARGET ${HVDLITE_${name}_TARGET})
     set(${name}_FOUND TRUE)
@@ -178,8 +179,8 @@ macro(hvdlite_look_for name)
   endif()
 endmacro()
 
-# hvdlite_find_libraries(NAME ...): finds or builds all of them, or ends configuring with
-# the names of those that are missing. A macro for the same reason.
+# hvdlite_find_libraries(NAME ...): finds or builds the libraries, or ends the configuration
+# with the names of the missing ones. It is a macro for the same reason.
 macro(hvdlite_find_libraries)
   set(hvdlite_missing "")
   if(HVDLITE_FETCH)
@@ -216,11 +217,12 @@ function(hvdlite_tell_missing)
   endforeach()
   list(JOIN ARGN ", " names)
   if(HVDLITE_FETCH)
-    message(FATAL_ERROR "Built in ${HVDLITE_FETCH_FOLDER}, but not found there: ${names}. \
-Configure again in an empty build folder; the logs are beside it.")
+    message(FATAL_ERROR "These libraries were built in ${HVDLITE_FETCH_FOLDER}, but CMake does \
+not find them there: ${names}. Configure again in an empty build directory. The logs are in \
+${HVDLITE_FETCH_FOLDER}.")
   endif()
   message(FATAL_ERROR "Missing libraries: ${names}. Remedy, one of: install them (Debian: \
-apt-get install${debian}; tools/setup does it. Spack: spack install${spack}); or have them \
-downloaded and built, which needs no root: configure with -DHVDLITE_FETCH=ON. If they are \
-installed elsewhere, add their folders to -DCMAKE_PREFIX_PATH. (docs/install.md)")
+apt-get install${debian}, or run tools/setup. Spack: spack install${spack}); let CMake \
+download and build them, which needs no root: set -DHVDLITE_FETCH=ON; or, if they are \
+installed elsewhere, add their prefixes to -DCMAKE_PREFIX_PATH. (docs/install.md)")
 endfunction()

@@ -1,20 +1,19 @@
-# What `cmake --install` installs: the public headers, libhvdlite.so, the
-# programs, and the package with which find_package(hvdlite) gives the target
-# hvdlite::hvdlite. Included by the top-level list after all folders.
+# Declares what `cmake --install` installs: the public headers, libhvdlite.so, the
+# programs, and the CMake package with the target hvdlite::hvdlite. The top-level
+# CMakeLists.txt includes this file after all directories.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hvdlite)
 
-# The internal static libraries are an implementation detail: their symbols
-# stay inside the shared library.
+# The shared library hides the symbols of the internal static libraries.
 target_link_options(hvdlite_hvdlite PRIVATE LINKER:--exclude-libs,ALL)
-# Where MPI and the others were found; a program that links the library does not
-# look for them itself.
+# The library's run path has the directories of MPI and the other libraries, because a
+# program that links hvdlite does not look for them.
 set_target_properties(hvdlite_hvdlite PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-# CMake leaves out of these paths what lies in the top-level project's own directories: the LibTorch of
-# a virtual environment, say.
+# CMake leaves out paths inside the directories of the top-level project. A LibTorch may be
+# there, e.g. in a virtual environment.
 hvdlite_libtorch_files(libtorch_files)
 list(GET libtorch_files 0 libtorch)
 get_filename_component(libtorch_dir "${libtorch}" DIRECTORY)
@@ -56,13 +55,28 @@ install(FILES
 if(NOT HVDLITE_BUILD_PROGRAMS)
   return()
 endif()
-# The programs, those of them that have been built; `programs` is also a target
-# that builds them and no test.
+# Install the programs that have been built, and their man pages. The target `programs`
+# builds all of them, but no tests.
+include(HvdliteManPages)
 add_custom_target(programs)
-foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
-    train_transformer generate_cifar10 generate_mnist generate_pacs
-    generate_pssp timeline_viewer hvdlite_bench hvdlite_doctor
-    hvdliterun scale_sim scaling_sweep)
+foreach(line IN ITEMS
+    "train_mnist: train a small network on MNIST"
+    "train_resnet50: train a ResNet on images"
+    "train_synthetic: measure the training speed of a model with random data"
+    "train_transformer: train a transformer on proteins or text"
+    "generate_cifar10: write generated images in CIFAR-10's format"
+    "generate_mnist: write generated digits in MNIST's format"
+    "generate_pacs: write generated images in the directories of PACS"
+    "generate_pssp: write generated proteins in the format of CullPDB and CB513"
+    "timeline_viewer: show where the time of a trace went"
+    "hvdlite_bench: measure the operations of hvdlite and MPI"
+    "hvdlite_doctor: find what makes training slow on this machine"
+    "hvdliterun: start a program on many ranks"
+    "scale_sim: simulate the negotiation of many ranks"
+    "scaling_sweep: measure how a training scales")
+  string(REGEX MATCH "^([a-z0-9_]+): (.*)$" matched "${line}")
+  set(program ${CMAKE_MATCH_1})
+  set(description "${CMAKE_MATCH_2}")
   if(TARGET ${program})
     add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES
@@ -70,5 +84,6 @@ foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
       INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
       OPTIONAL)
+    hvdlite_add_man_page(${program} "${description}")
   endif()
 endforeach()

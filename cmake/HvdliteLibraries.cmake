@@ -1,13 +1,13 @@
-# The libraries that hvdlite is built from, and the archive of each that HVDLITE_FETCH
-# downloads and builds (cmake/HvdliteFetch.cmake). To add one or to take a newer release:
-# change its row, and use a checksum that someone else publishes, too (Spack, Homebrew),
-# not only what a download happened to give.
+# The libraries that hvdlite needs, with the archives that HVDLITE_FETCH downloads and
+# builds (cmake/HvdliteFetch.cmake). To add a library or to take a newer release, change
+# its row. Compare the checksum of the download with one that others publish (Spack,
+# Homebrew).
 #
 # hvdlite_library(NAME TARGET target PACKAGES "Debian's" "Spack's" VERSION version URL url
 #   SHA256 checksum [PKG_CONFIG module] [OPTIONS option ...])
-#   NAME        what find_package looks for; with PKG_CONFIG, pkg-config looks for module
-#   TARGET      who has it, has the library: a project around this one may bring it
-#   OPTIONS     of its CMake, or of its configure where it has no CMakeLists.txt
+#   NAME        find_package looks for this name; with PKG_CONFIG, pkg-config looks for module
+#   TARGET      if this target exists, a project that includes this one provides the library
+#   OPTIONS     options of its CMakeLists.txt or, if it has none, of its configure script
 macro(hvdlite_library name)
   cmake_parse_arguments(HVDLITE_${name} "" "TARGET;VERSION;URL;SHA256;PKG_CONFIG"
     "PACKAGES;OPTIONS" ${ARGN})
@@ -20,7 +20,7 @@ hvdlite_library(absl TARGET absl::strings
   URL https://github.com/abseil/abseil-cpp/archive/refs/tags/20240722.0.tar.gz
   SHA256 f50e5ac311a81382da7fa75b97310e4b9006474f9560ac46f54a9967f07d4ae3
   OPTIONS -DABSL_PROPAGATE_CXX_STD=ON)
-# The last release that does not itself need Abseil.
+# This is the last release that does not need Abseil.
 hvdlite_library(Protobuf TARGET protobuf::libprotobuf
   PACKAGES "libprotobuf-dev protobuf-compiler" protobuf@3.21,21 VERSION 3.21.12
   URL https://github.com/protocolbuffers/protobuf/archive/refs/tags/v3.21.12.tar.gz
@@ -46,7 +46,7 @@ hvdlite_library(Highway TARGET PkgConfig::Highway PKG_CONFIG libhwy
   URL https://github.com/google/highway/archive/refs/tags/1.2.0.tar.gz
   SHA256 7e0be78b8318e8bdbf6fa545d2ecb4c90f947df03f7aadc42c1967f019e63343
   OPTIONS -DHWY_ENABLE_TESTS=OFF -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_CONTRIB=OFF)
-# Names of its own: MPI loads an hwloc, too, which may be another.
+# The symbols get a prefix, because MPI may load another version of hwloc.
 hvdlite_library(Hwloc TARGET PkgConfig::Hwloc PKG_CONFIG hwloc
   PACKAGES libhwloc-dev hwloc VERSION 2.12.0
   URL https://download.open-mpi.org/release/hwloc/v2.12/hwloc-2.12.0.tar.bz2

@@ -1,6 +1,6 @@
-# What `cpack` makes of what is installed: a .deb, or a .tar.gz where LibTorch is not
-# Debian's, of which no package could depend, or where the tools are missing that find what
-# a package depends on (Debian's packages dpkg-dev and file).
+# Settings of `cpack`, which packs the installed files. It makes a .deb if LibTorch is
+# Debian's, because a package can depend on that, and if the tools that find dependencies
+# are installed (Debian: dpkg-dev and file). Otherwise it makes a .tar.gz.
 
 set(CPACK_PACKAGE_CONTACT "hvdlite's maintainers <root@localhost>")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
@@ -19,8 +19,8 @@ else()
 endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
-# Programs and library: what they were linked with. Headers: LibTorch's. Open MPI starts
-# its daemon even for one process.
+# dpkg-shlibdeps finds what programs and library are linked with. The headers need
+# libtorch-dev. Even one process needs Open MPI's daemon, which is in openmpi-bin.
 set(launcher openmpi-bin)
 if(HVDLITE_MPI MATCHES "^MPICH")
   set(launcher mpich)

@@ -1,5 +1,5 @@
-# Functions that declare tests. Labels: unit (no MPI, no torch), mpi, torch, e2e.
-# Where programs run in an emulator (cmake/aarch64.cmake), they get more time.
+# Functions that declare tests. Labels: unit (no MPI, no LibTorch), mpi, torch, e2e.
+# Tests in an emulator (cmake/aarch64.cmake) get more time.
 if(CMAKE_CROSSCOMPILING)
   set(HVDLITE_TIMEOUT_FACTOR 6)
 else()
@@ -8,8 +8,8 @@ endif()
 
 # hvdlite_add_test(NAME SOURCES a_test.cc ... [DEPENDS target ...]
 #                  [LABEL unit|torch] [TIMEOUT seconds])
-# A GoogleTest program NAME; ctest runs it as one test, called NAME, or
-# NAME_asan and NAME_tsan where it is built with that sanitizer.
+# Declares a GoogleTest program NAME. ctest runs it as one test NAME; with sanitizers the
+# test is called NAME_asan or NAME_tsan.
 function(hvdlite_add_test name)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_LABEL)
@@ -37,16 +37,15 @@ function(hvdlite_add_test name)
 endfunction()
 
 # hvdlite_golden_texts(TEST FILE)
-# The file of what TEST, of hvdlite_add_test, expects by ExpectGolden()
-# (tests/testing/golden.h).
+# FILE contains the texts that ExpectGolden() (tests/testing/golden.h) expects in TEST.
 function(hvdlite_golden_texts test file)
   target_sources(${test} PRIVATE ${PROJECT_SOURCE_DIR}/tests/testing/golden.cc)
   target_compile_definitions(${test} PRIVATE
     HVDLITE_GOLDEN_FILE="${CMAKE_CURRENT_SOURCE_DIR}/${file}")
 endfunction()
 
-# For how many processors ctest counts a test of so many ranks (0: without
-# mpirun): beside one rank another test can run.
+# Sets VARIABLE to the number of processors that ctest reserves for a test with RANKS
+# ranks (0: without mpirun). While a test with one rank runs, another test can run.
 function(hvdlite_processors ranks variable)
   if(ranks GREATER 1)
     set(${variable} 2 PARENT_SCOPE)
@@ -57,7 +56,7 @@ endfunction()
 
 # hvdlite_add_mpi_test(TARGET RANKS 1 2 4 [LABEL mpi|torch|e2e]
 #                      [TIMEOUT seconds] [ARGS arg ...])
-# Runs a program declared with add_executable under mpirun, once per rank count.
+# Declares tests that run TARGET, an executable, under mpirun: one per number of ranks.
 function(hvdlite_add_mpi_test target)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "RANKS;ARGS" ${ARGN})
   if(NOT arg_LABEL)
@@ -80,10 +79,9 @@ endfunction()
 
 # hvdlite_add_testbed_test(TARGET HOSTS 2 [SLOTS 2,1] [LABEL mpi|torch|e2e]
 #                          [TIMEOUT seconds] [ARGS arg ...])
-# Runs a program declared with add_executable across namespaces that stand for
-# hosts (dev/testbed), with SLOTS ranks on each (one number for all, or a list;
-# 1 by default). ctest skips it where the machine does not allow namespaces, and
-# calls it TARGET_hosts2_slots2_1.
+# Declares a test TARGET_hosts2_slots2_1 that runs TARGET, an executable, on simulated
+# hosts (dev/testbed), with SLOTS ranks on each (one number for all hosts, or a list; 1 by
+# default). ctest skips it if the machine does not allow namespaces.
 function(hvdlite_add_testbed_test target)
   cmake_parse_arguments(arg "" "HOSTS;SLOTS;LABEL;TIMEOUT" "ARGS" ${ARGN})
   if(NOT arg_SLOTS)

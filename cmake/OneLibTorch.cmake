@@ -1,13 +1,13 @@
-# Finds LibTorch with all of its libraries in one directory, where several are installed:
-# its own TorchConfig.cmake looks for some of them in the system's directories first. Of two
-# in one process both manage the same memory, which ends with "double free or corruption".
-# It is also part of the installed package.
+# Finds all libraries of LibTorch in one directory, even if several LibTorchs are installed.
+# TorchConfig.cmake looks for some of them in the system's directories first. If a process
+# loads two, both manage the same memory, and it ends with "double free or corruption".
+# This file is also part of the installed package.
 
-# Its macro and functions keep this in projects of older policies: Torch_ROOT counts.
+# CMake must use Torch_ROOT, also in projects that have older policies.
 cmake_policy(SET CMP0074 NEW)
 
-# Sets OUT to the prefix under which a package's configuration in DIRECTORY is installed:
-# /usr for /usr/lib/x86_64-linux-gnu/cmake/Torch.
+# Sets OUT to the prefix of the package whose CMake files are in DIRECTORY, e.g. /usr for
+# /usr/lib/x86_64-linux-gnu/cmake/Torch.
 function(hvdlite_prefix_of out directory)
   foreach(place IN ITEMS "share/cmake/" "lib[^/]*/cmake/" "lib[^/]*/[^/]+/cmake/" "")
     if(directory MATCHES "^(.*)/${place}[^/]+/?$")
@@ -17,8 +17,8 @@ function(hvdlite_prefix_of out directory)
   endforeach()
 endfunction()
 
-# Sets OUT to the directories of the Python package torch, whose LibTorch CMake does not
-# find from the prefix of a virtual environment, or from its Python.
+# Sets OUT to the directories of the Python package torch, in virtual environments and of
+# Python3_EXECUTABLE. CMake does not find the LibTorch there by itself.
 function(hvdlite_python_torches out)
   string(REPLACE ":" ";" prefixes "$ENV{CMAKE_PREFIX_PATH}")
   set(torches "")
@@ -41,11 +41,11 @@ function(hvdlite_python_torches out)
   set(${out} "${torches}" PARENT_SCOPE)
 endfunction()
 
-# Sets OUT to the prefix of the LibTorch that find_package(Torch) finds with HINTS, after
-# which Python's count.
+# Sets OUT to the prefix of the LibTorch that find_package(Torch) finds with HINTS. The
+# packages of Python have the lowest priority.
 function(hvdlite_choose_libtorch out)
   hvdlite_python_torches(torches)
-  # No LibTorch has such a version, so that none is loaded; but all are listed.
+  # No LibTorch has this version, so CMake only lists what it finds and loads none.
   find_package(Torch 99999 CONFIG QUIET HINTS ${ARGN} ${torches})
   unset(Torch_DIR CACHE)
   set(prefix "")
@@ -59,12 +59,12 @@ function(hvdlite_choose_libtorch out)
 endfunction()
 
 # hvdlite_find_libtorch([HINT ...])
-# As find_package(Torch QUIET HINTS HINT ...), but also finds the LibTorch of a Python, and
-# all of it in one directory. One that the project has found before stays as it is:
-# hvdlite_diagnose_mixture sees it.
+# Like find_package(Torch QUIET HINTS HINT ...), but also finds the LibTorch of a Python
+# package, and takes all libraries from one directory. If the project has found a LibTorch
+# before, that one is kept; hvdlite_diagnose_mixture checks it.
 macro(hvdlite_find_libtorch)
   if(NOT TARGET torch)
-    # What an earlier run found may be of another one.
+    # An earlier run may have found the libraries of another LibTorch.
     foreach(found IN ITEMS Caffe2_DIR TORCH_LIBRARY c10_LIBRARY kineto_LIBRARY)
       unset(${found} CACHE)
     endforeach()
@@ -73,7 +73,7 @@ macro(hvdlite_find_libtorch)
   find_package(Torch QUIET)
 endmacro()
 
-# Sets OUT to the libraries of LibTorch that are linked, the first of which is libtorch_cpu.
+# Sets OUT to the libraries of LibTorch that are linked. The first is libtorch_cpu.
 function(hvdlite_libtorch_files out)
   set(files "")
   foreach(target IN ITEMS torch_cpu torch c10)
@@ -88,13 +88,13 @@ function(hvdlite_libtorch_files out)
 endfunction()
 
 # hvdlite_diagnose_mixture(OUT FILES file ... TORCH_DIR directory [CAFFE2_DIR directory])
-# Sets OUT to what is wrong, with its remedy, where FILES (hvdlite_libtorch_files) or the
-# two parts of LibTorch's CMake package are those of two LibTorchs; else to nothing.
+# Sets OUT to an error message with a remedy if FILES (hvdlite_libtorch_files), or the two
+# parts of LibTorch's CMake package, belong to two LibTorchs; otherwise to nothing.
 function(hvdlite_diagnose_mixture out)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TORCH_DIR;CAFFE2_DIR" "FILES")
   hvdlite_prefix_of(prefix "${arg_TORCH_DIR}")
   set(mixture "")
-  # Each list is of one LibTorch if all are beside each other.
+  # The parts in a list belong to one LibTorch if they are in the same directory.
   set(configurations ${arg_TORCH_DIR} ${arg_CAFFE2_DIR})
   foreach(list IN ITEMS arg_FILES configurations)
     set(first "")
@@ -105,10 +105,10 @@ function(hvdlite_diagnose_mixture out)
         set(first "${directory}")
         set(witness "${part}")
       elseif(NOT mixture AND NOT directory STREQUAL first)
-        set(mixture "Two LibTorchs are mixed: ${witness} is of one and ${part} of another, \
+        set(mixture "Two LibTorchs are mixed: ${witness} belongs to one and ${part} to another, \
 and a process with both ends with 'double free or corruption'. Remedy: configure a clean build \
-directory with -DCMAKE_PREFIX_PATH=${prefix} (or the prefix of the other one), and look for \
-hvdlite before Torch.")
+directory with -DCMAKE_PREFIX_PATH=${prefix} (or the prefix of the other one), and call \
+find_package(hvdlite) before find_package(Torch).")
       endif()
     endforeach()
   endforeach()

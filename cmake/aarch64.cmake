@@ -1,10 +1,10 @@
-# Toolchain file: builds for aarch64 on another machine, with Debian's cross
-# compiler and a sysroot, and lets ctest run the tests in qemu's user mode.
+# Toolchain file that builds for aarch64 on another machine, with Debian's cross
+# compiler and a sysroot. ctest runs the tests in qemu's user mode.
 # dev/check_a64fx makes the sysroot and uses this file.
 #
-#   HVDLITE_SYSROOT  folder of an arm64 Debian with the libraries of the project
+#   HVDLITE_SYSROOT  directory of an arm64 Debian with the libraries of the project
 #
-# The environment variable QEMU_CPU chooses the CPU when the tests are run.
+# The environment variable QEMU_CPU selects the CPU of the tests.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
@@ -13,13 +13,13 @@ set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HVDLITE_SYSROOT)
 if(NOT IS_DIRECTORY "${HVDLITE_SYSROOT}")
-  message(FATAL_ERROR "Name the sysroot with -DHVDLITE_SYSROOT=/path (now \
-'${HVDLITE_SYSROOT}'); dev/check_a64fx makes one.")
+  message(FATAL_ERROR "HVDLITE_SYSROOT is not a directory: '${HVDLITE_SYSROOT}'. Set it with \
+-DHVDLITE_SYSROOT=/path; dev/check_a64fx makes a sysroot.")
 endif()
 set(CMAKE_SYSROOT ${HVDLITE_SYSROOT})
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${HVDLITE_SYSROOT})
 
-# Programs (protoc) are those of this machine; everything else is the sysroot's.
+# Programs (protoc) are taken from this machine, everything else from the sysroot.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
@@ -29,8 +29,8 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${HVDLITE_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
   ${HVDLITE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${HVDLITE_SYSROOT}/usr/share/pkgconfig)
 
-# Without a compiler wrapper, FindMPI needs to be told. (The name is that which
-# Debian's alternatives would give it.)
+# There is no compiler wrapper, so FindMPI needs these settings. (The paths are those that
+# Debian's alternatives system would choose.)
 set(MPI_CXX_COMPILER NOTFOUND CACHE FILEPATH "none for aarch64")
 set(MPI_CXX_HEADER_DIR
   ${HVDLITE_SYSROOT}/usr/lib/aarch64-linux-gnu/openmpi/include CACHE PATH "")

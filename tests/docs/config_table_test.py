@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The configuration variables are described once, in hvdlite/config.h; the others say the same.
+"""hvdlite/config.h describes the configuration variables; help texts and pages must agree with it.
 
 The comment of a field of Config, "HVDLITE_NAME. Meaning. More.", and its default are the
 source. The first sentence is the short help in the table of option_table.cc, without
@@ -25,7 +25,7 @@ LINKS = {"Chrome trace": "user_guide.md#timeline", "join()": "user_guide.md#unev
 
 
 def fields_of(config):
-    """[(name, default, [sentence, ...])] of the fields of Config that are variables."""
+    """Returns [(name, default, [sentence, ...])] of the fields of Config that are variables."""
     fields = []
     pattern = re.compile(r"((?:^  //.*\n)+)^  ([\w:]+) (\w+)(?: = ([^;]*))?;$", re.MULTILINE)
     for comment, kind, name, default in pattern.findall(config):
@@ -43,7 +43,7 @@ def fields_of(config):
 
 
 def default_text(kind, default):
-    """A default as a user writes it."""
+    """Returns a default as a user writes it."""
     shift = re.fullmatch(r"int64_t\{(\d+)\} << (\d+)", default)
     if shift:
         return shift[1] + {"10": "K", "20": "M", "30": "G"}[shift[2]]
@@ -55,7 +55,7 @@ def default_text(kind, default):
 
 
 def options_of(loader):
-    """{name: (help, same on all ranks)} of the table in option_table.cc."""
+    """Returns {name: (help, same on all ranks)} of the table in option_table.cc."""
     options = {}
     for entry in re.findall(r'\{(\.name = .*?)\},\n', loader, re.DOTALL):
         name = re.search(r'\.name = "(\w+)"', entry)[1]
@@ -65,7 +65,7 @@ def options_of(loader):
 
 
 def beginning_small(text):
-    """The text, which is no sentence where it is shown, but for abbreviations."""
+    """Returns the text with a small first letter, except for abbreviations."""
     return text if re.match("[A-Z]{2}", text) else text[0].lower() + text[1:]
 
 
@@ -85,7 +85,7 @@ def table_of(fields):
 
 
 def table_in(page):
-    """The table in the page as it is."""
+    """Returns the table of the page."""
     start = page.index(HEADER)
     return page[start:page.index("\n\n", start) + 1]
 
@@ -110,11 +110,11 @@ class ConfigTableTest(unittest.TestCase):
         for name, _, sentences in self.fields:
             self.assertEqual(self.options[name][0], help_of(sentences), name)
 
-    def test_fields_tell_what_may_differ_by_rank(self):
+    def test_fields_document_whether_they_may_differ_by_rank(self):
         for name, _, sentences in self.fields:
             self.assertEqual("May differ by rank." not in sentences, self.options[name][1], name)
 
-    def test_the_table_of_the_page_is_that_of_the_fields(self):
+    def test_the_table_of_the_page_agrees_with_the_fields(self):
         self.assertEqual(table_in(read(PAGE)), table_of(self.fields),
                          f"run {os.path.relpath(__file__, ROOT)} --update")
 
@@ -140,7 +140,7 @@ class ParsingTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             fields_of("  // HVDLITE_OTHER. Text.\n  bool on = true;\n")
 
-    def test_a_comment_without_its_full_stop_is_an_error(self):
+    def test_a_comment_without_a_full_stop_is_an_error(self):
         with self.assertRaises(ValueError):
             fields_of("  // HVDLITE_ON. Text\n  bool on = true;\n")
 
@@ -149,7 +149,7 @@ class ParsingTest(unittest.TestCase):
                  '       .help = "one "\n               "two"},\n      {.name = "b",\n       .help = "x"},\n'
         self.assertEqual(options_of(loader), {"a": ("one two", False), "b": ("x", True)})
 
-    def test_rows_begin_small_but_for_abbreviations(self):
+    def test_rows_begin_with_a_small_letter_except_for_abbreviations(self):
         self.assertEqual(row_of("a", "1", ["The file.", "More."]), "| `A` | 1 | the file. More |\n")
         self.assertEqual(row_of("a", "1", ["MPI alone."]), "| `A` | 1 | MPI alone |\n")
         self.assertEqual(help_of(["A file, or `none`."]), "a file, or none")

@@ -1,6 +1,6 @@
-// The examples of collectives in docs/user_guide.md. What stands between
-// "[guide]" and "[end]" is a code block of the guide, word for word (guide_test
-// compares them); what is around it checks what the guide says about it.
+// The examples of collectives in docs/user_guide.md. The lines between
+// "[guide]" and "[end]" are a code block of the guide (guide_test compares
+// them). The code around them checks what the guide says about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -137,7 +137,7 @@ TEST(GuideTest, GradientsThroughCollectives) {
       features.matmul(candidates.t()), targets);
   loss.backward();  // collective, too
   // [end]
-  // One process that has all features, and the sum of the ranks' losses.
+  // Compare with one process that has all features and the sum of all losses.
   const torch::Tensor whole = everything.clone().requires_grad_();
   torch::Tensor sum = torch::zeros({}, torch::kDouble);
   for (int r = 0; r < size; ++r) {
@@ -151,7 +151,7 @@ TEST(GuideTest, GradientsThroughCollectives) {
 }
 
 TEST(GuideTest, DisagreementLeavesTheWorldHealthy) {
-  if (hvdlite::size() == 1) GTEST_SKIP() << "nobody to disagree with";
+  if (hvdlite::size() == 1) GTEST_SKIP() << "needs two ranks";
   const torch::Tensor logits =
       torch::ones({hvdlite::rank() == 0 ? 3 : 2}, torch::kFloat);
   std::string text;

@@ -17,7 +17,7 @@ inline torch::nn::Sequential MakeModel() {
                                torch::nn::Linear(8, 1));
 }
 
-// Of all ranks together; the same everywhere.
+// The samples of all ranks together; they are the same on every rank.
 inline torch::Tensor WholeBatch(int64_t samples_per_rank = 6) {
   torch::manual_seed(11);
   return torch::randn({samples_per_rank * hvdlite::size(), 4});
@@ -49,7 +49,8 @@ inline void ExpectClose(torch::nn::Sequential& actual,
   }
 }
 
-// `model` is what one process makes of MakeModel() in so many steps.
+// Checks that one process reaches the parameters of `model` from MakeModel() in
+// `steps` steps.
 inline void ExpectAsOneProcess(
     torch::nn::Sequential& model, int steps = 1,
     const std::function<torch::Tensor(torch::nn::Sequential& alone)>& loss =

@@ -1,6 +1,6 @@
-// The examples of optimizers in docs/user_guide.md. What stands between
-// "[guide]" and "[end]" is a code block of the guide, word for word (guide_test
-// compares them); what is around it checks what the guide says about it.
+// The examples of optimizers in docs/user_guide.md. The lines between
+// "[guide]" and "[end]" are a code block of the guide (guide_test compares
+// them). The code around them checks what the guide says about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>

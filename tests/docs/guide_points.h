@@ -1,5 +1,5 @@
-// The data set of the examples in docs/getting_started.md, and what a program
-// includes for it; see guide_collectives.cc for "[guide]" and "[end]".
+// The data set of the examples in docs/getting_started.md, and its includes;
+// see guide_collectives.cc for "[guide]" and "[end]".
 #pragma once
 
 // [guide]

@@ -1,8 +1,6 @@
 // The examples of the documentation that are whole programs, or that begin and
-// end a world: "guide_programs NAME" runs one.
-// guide_programs_test.py runs them all and checks what they print; see
-// guide_collectives.cc for "[guide]" and
-// "[end]".
+// end a world. "guide_programs NAME" runs one; guide_programs_test.py runs all
+// and checks their output. See guide_collectives.cc for "[guide]" and "[end]".
 #include <hvdlite/hvdlite.h>
 #include <hvdlite/mpi.h>
 #include <mpi.h>
@@ -49,7 +47,7 @@ int main() {
 
 namespace three_lines {
 
-// The steps of it are those of any LibTorch trainer.
+// Its steps are those of any LibTorch trainer.
 int main() {
   torch::nn::Sequential model(torch::nn::Linear(2, 1));
   // [guide]
@@ -59,7 +57,7 @@ int main() {
       std::make_unique<torch::optim::SGD>(model->parameters(), /*lr=*/0.1),
       model->named_parameters());
   // [end]
-  // The gradient of each weight is the rank's number, plus one.
+  // The gradient of each weight is the number of the rank plus one.
   optimizer.zero_grad();
   const torch::Tensor inputs = torch::full({1, 2}, hvdlite::rank() + 1.0f);
   const torch::Tensor before = model->parameters()[0].detach().clone();
@@ -299,7 +297,7 @@ int main(int argc, char** argv) {
 
 namespace stalls {
 
-// Rank 0 waits for what the others do not submit.
+// Rank 0 waits for an operation that the other ranks do not submit.
 int main() {
   hvdlite::Config config = hvdlite::Config::from_env();
   config.stall_warning_seconds = 0.2;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the example programs of the documentation do what it says.
+"""Tests that the example programs of the documentation do what it says.
 
 Usage: guide_programs_test.py MPIRUN GUIDE_PROGRAMS
 """
@@ -24,7 +24,7 @@ class GuideProgramsTest(unittest.TestCase):
         self.directory = directory.name
 
     def run_program(self, name, ranks, **environment):
-        """Runs a program on `ranks` ranks, 0: without mpirun, in a directory of its own."""
+        """Runs a program on `ranks` ranks (0: without mpirun) in a new directory."""
         command = ([MPIRUN, str(ranks)] if ranks else []) + [PROGRAMS, name]
         return subprocess.run(command, cwd=self.directory, env={**os.environ, **environment}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
@@ -50,7 +50,7 @@ class GuideProgramsTest(unittest.TestCase):
             with self.subTest(ranks=ranks):
                 self.assert_trains(self.run_program("distributed", ranks))
 
-    def test_the_trainer_that_came_from_horovod_trains(self):
+    def test_the_trainer_migrated_from_horovod_trains(self):
         for ranks in (0, 2):
             with self.subTest(ranks=ranks):
                 self.assert_trains(self.run_program("from_horovod", ranks))
@@ -59,7 +59,7 @@ class GuideProgramsTest(unittest.TestCase):
     def test_distributed_trainer_trains_without_mpi(self):
         self.assert_trains(self.run_program("distributed", 0, HVDLITE_BACKEND="single"))
 
-    def test_elastic_program_goes_on_where_it_was_stopped(self):
+    def test_elastic_program_continues_where_it_was_stopped(self):
         for ranks in (1, 3):
             result = self.run_program("elastic", ranks)
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -77,7 +77,7 @@ class GuideProgramsTest(unittest.TestCase):
                 self.assertNotEqual(result.returncode, 0)
                 self.assertIn("cannot read the images of shard 3", result.stderr)
 
-    def test_configuration_tells_where_its_values_come_from(self):
+    def test_configuration_shows_where_its_values_come_from(self):
         result = self.run_program("configured", 2, HVDLITE_CHUNK_BYTES="1M")
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"^stall_warning_seconds +10 +program$", r"^chunk_bytes +1048576 +HVDLITE_CHUNK_BYTES$",
@@ -94,7 +94,7 @@ class GuideProgramsTest(unittest.TestCase):
         self.assertIn("did you mean HVDLITE_CHUNK_BYTES?", result.stderr)
         self.assertNotEqual(self.run_program("errors", 0, HVDLITE_STRICT="1", **unknown).returncode, 0)
 
-    def test_application_that_owns_mpi_begins_several_worlds(self):
+    def test_application_with_its_own_mpi_starts_several_worlds(self):
         for ranks in (0, 2):
             with self.subTest(ranks=ranks):
                 result = self.run_program("owns_mpi", ranks)

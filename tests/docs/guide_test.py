@@ -15,18 +15,18 @@ EXAMPLES = ("guide_points.h", "guide_collectives.cc", "guide_optimizer.cc", "gui
 
 
 def blocks_of(guide):
-    """The ```cpp blocks of a Markdown text."""
+    """Returns the ```cpp blocks of a Markdown text."""
     return [match.group(1) for match in re.finditer(r"^```cpp\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)]
 
 
 def regions_of(source):
-    """What stands between the delimiters of a C++ text, without its common indentation."""
+    """Returns the delimited regions of a C++ text without their common indentation."""
     return [textwrap.dedent(region)
             for region in re.findall(r"^ *// \[guide\]\n(.*?)^ *// \[end\]$", source, re.MULTILINE | re.DOTALL)]
 
 
 def headings_of(guide):
-    """The anchors that the headings of a Markdown text have on its page."""
+    """Returns the anchors of the headings of a Markdown text."""
     code = re.sub(r"^```.*?^```$", "", guide, flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", code, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
@@ -62,11 +62,11 @@ class GuideTest(unittest.TestCase):
 
 
 class ParsingTest(unittest.TestCase):
-    def test_regions_lose_their_common_indentation_only(self):
+    def test_regions_lose_only_their_common_indentation(self):
         source = "x\n  // [guide]\n  a {\n    b\n\n  }\n  // [end]\ny\n// [guide]\nc\n// [end]\n"
         self.assertEqual(regions_of(source), ["a {\n  b\n\n}\n", "c\n"])
 
-    def test_blocks_of_other_languages_are_left_alone(self):
+    def test_blocks_of_other_languages_are_ignored(self):
         self.assertEqual(blocks_of("```sh\nls\n```\n```cpp\na\n\nb\n```\ntext\n```cpp\nc\n```\n"), ["a\n\nb\n", "c\n"])
 
 

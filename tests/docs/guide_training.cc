@@ -1,7 +1,6 @@
-// The examples of trainings and models in docs/user_guide.md. What stands
-// between
-// "[guide]" and "[end]" is a code block of the guide, word for word (guide_test
-// compares them); what is around it checks what the guide says about it.
+// The examples of trainings and models in docs/user_guide.md. The lines between
+// "[guide]" and "[end]" are a code block of the guide (guide_test compares
+// them). The code around them checks what the guide says about it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -41,8 +40,8 @@ TEST(GuideTest, UnevenData) {
   // [end]
   EXPECT_EQ(last, hvdlite::size() - 1);
   ExpectSameOnAllRanks(model);
-  // All batches are the same: the average over those that took part is what
-  // one process computes.
+  // All mini-batches are the same, so the average over the ranks that took part
+  // is what one process computes.
   ExpectAsOneProcess(model, /*steps=*/hvdlite::size());
 }
 
@@ -88,7 +87,7 @@ TEST(GuideTest, ModelGroups) {
 
 TEST(GuideTest, Pipeline) {
   const torch::Tensor activations = torch::ones({3, 4}).requires_grad_();
-  // Rank r hands its activations to rank r + 1: a shift, by alltoall.
+  // Rank r sends its activations to rank r + 1, by alltoall.
   const int next = (hvdlite::rank() + 1) % hvdlite::size();
   const torch::Tensor splits = torch::zeros({hvdlite::size()}, torch::kLong);
   splits[next] = activations.size(0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""All pages: links lead to files and headings, programs and tests name pages that exist, and the chart
-shows its tables."""
+"""Tests that links lead to files and headings, that the sources name existing pages, and that the chart
+agrees with its tables."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def tracked_files():
 
 
 def broken_links(page, text):
-    """What a page links to that is not there."""
+    """Yields the links of a page that lead nowhere."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     for target in LINK.findall(text):
         path, _, anchor = target.partition("#")
@@ -40,15 +40,15 @@ class PagesTest(unittest.TestCase):
     def setUp(self):
         self.files = [name for name in tracked_files() if os.path.isfile(os.path.join(ROOT, name))]
         if not self.files:
-            self.skipTest("not a clone: git names no files")
+            self.skipTest("not a git clone: cannot list the files")
 
-    def test_links_lead_somewhere(self):
+    def test_links_lead_to_files_and_headings(self):
         for page in self.files:
             if page.endswith(".md"):
                 with self.subTest(page):
                     self.assertEqual(list(broken_links(page, read(ROOT, page))), [])
 
-    def test_files_name_pages_that_exist(self):
+    def test_sources_name_existing_pages(self):
         for name in self.files:
             with open(os.path.join(ROOT, name), encoding="utf-8", errors="ignore") as file:
                 pages = PAGE.findall(file.read())
@@ -56,14 +56,14 @@ class PagesTest(unittest.TestCase):
                 with self.subTest(name):
                     self.assertTrue(os.path.exists(os.path.join(ROOT, page)), page)
 
-    def test_the_chart_shows_its_tables(self):
+    def test_the_chart_agrees_with_its_tables(self):
         tables = read(ROOT, "docs", "results", "2026-11-benchmarks.md")
         self.assertEqual(plot_comparison.svg(tables), read(plot_comparison.CHART),
                          "run docs/results/plot_comparison.py")
 
 
 class ParsingTest(unittest.TestCase):
-    def test_a_link_that_leads_nowhere_is_found(self):
+    def test_a_broken_link_is_found(self):
         self.assertEqual(list(broken_links("README.md", "[a](nowhere.md) [b](docs/design.md#nothing)")),
                          ["nowhere.md", "docs/design.md#nothing"])
         code = "```\n[c](no.md)\n```\n"

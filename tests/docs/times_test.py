@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The times that README.md promises are measured ones: each stands in a dated row of docs/results/."""
+"""Tests that each time in README.md was measured: it is in a dated row of docs/results/."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ def times_without_row(readme, benchmarks):
 
 def main():
     row = "| quickstart | 5m40 | 9.5 CPU minutes | 2026-11-28 |\n"
-    # It finds what it looks for.
+    # Check the checker itself.
     assert times_without_row("took 5m40 and 9.5 CPU minutes", row) == []
     assert times_without_row("took 5m41, later 15m40 and 5 CPU minutes", row) == ["5m41", "15m40", "5 CPU minutes"]
     assert times_without_row("took 5m40", "| quickstart | 5m40 |\n") == ["5m40"]
@@ -26,10 +26,10 @@ def main():
     results = "\n".join(page.read_text() for page in sorted((ROOT / "docs/results").glob("*.md")))
     missing = times_without_row(readme, results)
     for time in missing:
-        print(f"README.md says '{time}', and no dated row of a table in docs/results/ does. Measure it, and add it to "
-              "'From a clone' there, or leave it out.")
+        print(f"README.md says '{time}', but no dated row of a table in docs/results/ contains it. Measure it and "
+              "add it to 'From a clone' there, or remove it.")
     if not TIME.search(readme):
-        print("README.md names no time: how long do its two commands take?")
+        print("README.md contains no time. Add how long its two commands take.")
         return 1
     return 1 if missing else 0
 

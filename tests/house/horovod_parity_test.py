@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table that says where each of Horovod's test cases is covered holds."""
+"""Checks horovod_parity.md, the table of the tests that cover each of Horovod's test cases."""
 
 import os
 import re
@@ -19,25 +19,25 @@ DEFINITION = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*
 
 
 def rows_of(text):
-    """(line, case, what, where) of each line of a table that is about a case."""
+    """Returns (line, case, what, where) of each row of the table."""
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.startswith("| `"):
             continue
         match = ROW.match(line)
         if not match:
-            raise ValueError(f"line {number} is no row: {line}")
+            raise ValueError(f"line {number} is not a valid row: {line}")
         rows.append((number, *match.groups()))
     return rows
 
 
 def tests_in(source):
-    """{"Suite.Name"} of what a C++ file defines."""
+    """Returns the tests {"Suite.Name"} that a C++ file defines."""
     return {f"{suite}.{name}" for suite, name in DEFINITION.findall(source)}
 
 
 def unknown_tests(where, tests_of_file):
-    """(number of tests named in a cell, what is wrong with them)."""
+    """Returns (number of tests named in a cell, [errors])."""
     count, wrong, file = 0, [], None
     for word in FILE_OR_TEST.findall(where):
         if FILE.fullmatch(word):
@@ -47,7 +47,7 @@ def unknown_tests(where, tests_of_file):
         elif TEST.fullmatch(word):
             count += 1
             if file is None:
-                wrong.append(f"{word} stands before its file")
+                wrong.append(f"{word} comes before its file")
             elif word not in (tests_of_file(file) or ()):
                 wrong.append(f"tests/{file} has no {word}")
     return count, wrong
@@ -73,12 +73,12 @@ class HorovodParityTest(unittest.TestCase):
         self.assertEqual(len(cases), len(set(cases)))
         self.assertEqual(len(cases), NUM_CASES)
 
-    def test_every_row_says_what_the_case_checks(self):
+    def test_every_row_describes_what_the_case_checks(self):
         for number, case, what, _ in self.rows:
             with self.subTest(line=number, case=case):
                 self.assertGreater(len(what.split()), 2)
 
-    def test_every_row_names_tests_that_exist_or_a_reason(self):
+    def test_every_row_names_existing_tests_or_a_reason(self):
         for number, case, _, where in self.rows:
             with self.subTest(line=number, case=case):
                 count, wrong = unknown_tests(where, tests_of_tree)
@@ -86,7 +86,7 @@ class HorovodParityTest(unittest.TestCase):
                 if count == 0:
                     self.assertRegex(where, REASON)
 
-    def test_nothing_is_left_open(self):
+    def test_no_row_is_unfinished(self):
         self.assertNotRegex(self.text, re.compile(r"not (yet )?done|\btodo\b|\btbd\b", re.IGNORECASE))
 
     def test_tests_are_found_in_sources(self):
@@ -104,7 +104,7 @@ class HorovodParityTest(unittest.TestCase):
                 "tests/b_test.cc has no Suite.First",
             ]),
         )
-        self.assertEqual(unknown_tests("`Suite.First`", files.get), (1, ["Suite.First stands before its file"]))
+        self.assertEqual(unknown_tests("`Suite.First`", files.get), (1, ["Suite.First comes before its file"]))
 
 
 if __name__ == "__main__":

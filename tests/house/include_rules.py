@@ -2,8 +2,8 @@
 """Checks what each file of the source tree includes; see CONTRIBUTING.md.
 
 usage: include_rules.py ROOT [COMPILE_COMMANDS]
-prints one line per violation, status 1 if any. COMPILE_COMMANDS, a build's
-compile_commands.json, says which files are compiled with LibTorch.
+Prints one line per violation; the exit status is 1 if there are any. COMPILE_COMMANDS is
+the compile_commands.json of a build; it shows which files are compiled with LibTorch.
 """
 
 import json
@@ -11,37 +11,37 @@ import os
 import re
 import sys
 
-# A folder includes itself and the folders before it; so do the parts of one.
+# A layer may include itself and the layers before it. The same holds for its parts.
 LAYERS = ["base", "timeline", "collective", "negotiation", "torch_plugin", "trainers"]
 PARTS = {"timeline": ["record", "read", "diagnose", "report"],
          "negotiation": ["protocol", "channel", "engine", "explain", "world"]}
 PUBLIC_HEADERS = "torch_plugin/include/"
-# The one that lies lower, since it needs neither LibTorch nor any other.
+# The public header in a lower layer; it needs neither LibTorch nor another header.
 CONFIG_HEADERS = "base/config/include/"
 CONFIG = "hvdlite/config.h"
-# The public header for programs that have MPI themselves; for one file.
+# The public header for programs that use MPI themselves. Only one file includes it.
 MPI_PUBLIC = "hvdlite/mpi.h"
 MPI_PUBLIC_FILE = "torch_plugin/state/mpi.cc"
-# What programs share, and the folders of programs. A program includes itself and the layers, or
-# what is listed for it.
+# The code that programs share, and the directories of programs. A program may include itself and the
+# layers; NARROW lists programs that may include less.
 SUPPORT = "support"
 PROGRAMS = ["tools", "bench", "studies"]
 NARROW = {"tools/timeline_viewer": ["base", "timeline", SUPPORT]}
-# Built for programs alone.
+# A part of a layer that only programs use.
 OF_PROGRAMS = "timeline/report/"
-# The programs that users read to write their own.
+# The trainers that users read as examples.
 TRAINER = re.compile(r"trainers/train_\w+\.cc$")
-# Folders that are one component: what is confined may be in headers that they share.
+# Directories that are one component: they may share headers that include confined ones.
 TOGETHER = [("negotiation/protocol", "negotiation/engine")]
-# Kept out of headers that another folder includes.
+# A header that another component includes must not include these.
 CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|hwy/.*|nlohmann/.*)$|\.pb\.h$")
 TORCH = re.compile(r"^(torch|ATen|c10)/")
 PROTOBUF = re.compile(r"\.pb\.h$|^google/protobuf/")
-# An argument of a compiler that has LibTorch's headers in its path.
+# Matches a compiler command that has LibTorch's headers in its include path.
 TORCH_PATH = re.compile(r"/torch/csrc/api/include[\"']?(\s|$)")
 STANDARD = re.compile(r"^[a-z_0-9]+$")  # <vector>, <cstdint>
 GETENV_FILE = "base/environment.cc"
-# Their names are in one table, so that all ask for the same.
+# The names of launchers' variables are in one table only, so that all code uses the same.
 LAUNCHER_VARIABLE = re.compile(
     r'"(OMPI_COMM_WORLD_[A-Z_]+|PMI_(?:LOCAL_)?(?:RANK|SIZE)|PALS_[A-Z_]+|MPI_LOCAL(?:RANKID|NRANKS)'
     r'|PMIX_RANK|PLE_RANK_ON_NODE|SLURM_(?:PROCID|LOCALID|STEP_NUM_TASKS))"'
@@ -54,12 +54,12 @@ GETENV = re.compile(r"\b(secure_)?getenv\b")
 
 
 def without_comments(text):
-    """The text less comments; string literals stay."""
+    """Returns the text without comments; string literals stay."""
     return COMMENT.sub(lambda m: m.group(0) if m.group(0)[0] == '"' else " ", text)
 
 
 def source_files(root):
-    """Paths, relative to root, of the C++ files of the project's folders."""
+    """Yields the paths, relative to root, of the project's C++ files."""
     for top in LAYERS + [SUPPORT] + PROGRAMS + ["tests"]:
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in names:
@@ -68,7 +68,7 @@ def source_files(root):
 
 
 def resolve(included, includer, files):
-    """The project's file that an include line names, or None."""
+    """Returns the project's file that an include line names, or None."""
     beside = os.path.join(os.path.dirname(includer), included)
     for path in (included, PUBLIC_HEADERS + included, CONFIG_HEADERS + included, beside):
         if os.path.normpath(path) in files:
@@ -77,7 +77,7 @@ def resolve(included, includer, files):
 
 
 def part_of(path):
-    """The layer or program that a path or an include line belongs to, or None."""
+    """Returns the layer or program of a path or an include line, or None."""
     parts = path.split("/")
     if parts[0] == "hvdlite":
         return "base" if path == CONFIG else "torch_plugin"
@@ -87,7 +87,7 @@ def part_of(path):
 
 
 def allowed_parts(part):
-    """The parts that one may include."""
+    """Returns the layers and programs that `part` may include."""
     if part == SUPPORT:
         return ["base", SUPPORT]
     if part not in LAYERS:
@@ -109,13 +109,13 @@ def check_layers(path, included):
         yield f"{path}: includes {included}; {theirs} comes after {own}"
     if (TRAINER.match(path) and other not in (None, "trainers", SUPPORT)
             and not included.startswith(("hvdlite/", PUBLIC_HEADERS))):
-        yield f"{path}: includes {included}; a trainer, like its users', knows public headers alone"
+        yield f"{path}: includes {included}; a trainer may include only public headers, as users' trainers do"
     if TORCH.match(included) and "torch_plugin" not in allowed:
-        yield f"{path}: includes {included}; only torch_plugin and trainers know LibTorch"
+        yield f"{path}: includes {included}; only torch_plugin and trainers may include LibTorch"
 
 
 def component_of(path):
-    """The folder, or what it is a part of: a tool, or folders that are one."""
+    """Returns the component of a file: its program, its group of TOGETHER, or its directory."""
     folder = os.path.dirname(path)
     if folder.split("/")[0] in PROGRAMS:
         return "/".join(folder.split("/")[:2])
@@ -130,16 +130,16 @@ def check_public_header(path, included):
     if path == PUBLIC_HEADERS + MPI_PUBLIC and included == "mpi.h":
         return
     if included == MPI_PUBLIC:
-        yield f"{path}: includes {MPI_PUBLIC}; a program that does not ask for it needs no MPI"
+        yield f"{path}: includes {MPI_PUBLIC}; a program that does not include it needs no MPI"
     if not (TORCH.match(included) or STANDARD.match(included) or included.startswith("hvdlite/")):
-        yield f"{path}: is installed, and includes {included}; only LibTorch, std and hvdlite/ will be there"
+        yield f"{path}: is installed and includes {included}; it may include only LibTorch, std and hvdlite/"
 
 
 def shared_headers(includes, files):
-    """Headers that a file of another component sees, directly or through others.
+    """Returns the headers that files of other components include, directly or indirectly.
 
-    Maps each to the file of another component that started it. Tests and the scale
-    simulator are left out: they look inside.
+    Maps each header to one such file. Tests and the scale simulator are left out, because
+    they may use internal headers.
     """
     seen = {}
     for includer in includes:
@@ -159,7 +159,7 @@ def shared_headers(includes, files):
 
 
 def protobuf_of(path, includes, files):
-    """The first Protobuf header that a file includes, directly or through others, or None."""
+    """Returns the first Protobuf header that a file includes, directly or indirectly, or None."""
     seen = {path}
     stack = [path]
     while stack:
@@ -175,17 +175,17 @@ def protobuf_of(path, includes, files):
 
 
 def check_compilation(path, command, includes, files):
-    """PyTorch's packages hold the headers of a Protobuf that is not the one of protoc."""
+    """PyTorch's packages contain the headers of a Protobuf of another version than protoc."""
     if not TORCH_PATH.search(command):
         return
     header = path if path.endswith(".pb.cc") else protobuf_of(path, includes, files)
     if header:
-        yield (f"{path}: includes {header}, and is compiled with LibTorch's headers in its path, which may be "
-               "those of another Protobuf; move what needs Protobuf to a library without LibTorch")
+        yield (f"{path}: includes {header} and is compiled with LibTorch's headers, which may contain another "
+               "Protobuf; move the code that needs Protobuf to a library without LibTorch")
 
 
 def sources_of(source):
-    """The source, or those that a unity build compiles as this one."""
+    """Returns the source, or the sources that a unity build combines in it."""
     if "/Unity/unity_" not in source:
         return [source]
     with open(source, encoding="utf-8") as file:
@@ -193,7 +193,7 @@ def sources_of(source):
 
 
 def violations(root, commands=()):
-    """All violations in the tree below root, as sorted lines of text.
+    """Returns all violations in the tree below root, as sorted lines of text.
 
     commands: the entries of a compile_commands.json.
     """
@@ -214,15 +214,15 @@ def violations(root, commands=()):
                 continue
             if CONFINED.search(included):
                 found.append(
-                    f"{header}: includes {included}, and is itself included from another folder "
-                    f"({includer}); move that include into a .cc or a header of this folder only"
+                    f"{header}: includes {included}, and another component includes {header} ({includer}); "
+                    "move this include into a .cc file or an internal header"
                 )
     for path, text in texts.items():
         if path != GETENV_FILE and GETENV.search(text):
-            found.append(f"{path}: calls getenv; only {GETENV_FILE} does (base::ProcessEnvironment)")
+            found.append(f"{path}: calls getenv; only {GETENV_FILE} may (use base::ProcessEnvironment)")
         name = LAUNCHER_VARIABLE.search(text)
         if name and path != LAUNCHER_FILE and not path.startswith("tests/"):
-            found.append(f"{path}: names a launcher's variable, {name.group(1)}; only {LAUNCHER_FILE} does")
+            found.append(f"{path}: contains the launcher variable {name.group(1)}; only {LAUNCHER_FILE} may")
     for entry in commands:
         for source in sources_of(os.path.join(entry["directory"], entry["file"])):
             found += check_compilation(os.path.relpath(source, root), entry["command"], includes, files)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The include rules hold in the tree, and the checker finds what breaks them."""
+"""The source tree keeps the include rules, and the checker finds violations."""
 
 import os
 import tempfile
@@ -12,9 +12,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 MPI_HEADER = {"torch_plugin/include/hvdlite/mpi.h": "#include <mpi.h>\n",
               "torch_plugin/state/mpi.cc": "#include <hvdlite/mpi.h>\n"}
 
-# Trees, {path: text}, that keep the rules.
+# Trees ({path: text}) that keep the rules.
 KEPT = {
-    "layers that include lower ones": {
+    "layers include lower layers": {
         "base/environment.cc": "auto v = getenv(name);\n",
         "base/clock.h": "#pragma once\n#include <cstdint>\n",
         "collective/mpi/mpi_check.h": "#include <mpi.h>\n",
@@ -23,38 +23,38 @@ KEPT = {
         "torch_plugin/ops/work.cc": '#include "hvdlite/work.h"\n#include "base/clock.h"\n',
         "trainers/main.cc": "#include <hvdlite/work.h>\n#include <torch/torch.h>\n",
         "tools/timeline_viewer/main.cc": '#include "timeline/read/reader.h"\n'},
-    "the configuration, below all layers": {
+    "all layers include the configuration": {
         "base/config/include/hvdlite/config.h": "#include <string>\n",
         "base/config/config_loader.h": '#include "hvdlite/config.h"\n',
         "negotiation/world/backend.h": '#include "hvdlite/config.h"\n'},
-    "a later part of a layer that includes an earlier one": {
+    "a later part of a layer includes an earlier one": {
         "negotiation/engine/a.h": '#include "negotiation/protocol/b.h"\n'},
-    "trainers and programs that include what programs share": {
+    "trainers and programs include the shared code of programs": {
         "trainers/a.cc": '#include "support/chart.h"\n',
         "tools/doctor/a.cc": '#include "support/chart.h"\n',
         "bench/speed/a.cc": '#include "support/chart.h"\n#include "trainers/models/net.h"\n',
         "support/chart.cc": '#include "support/chart.h"\n#include "base/clock.h"\n'},
-    "a program that includes itself": {"tools/doctor/a.cc": '#include "tools/doctor/check.h"\n'},
-    "programs that report on the timeline": {
+    "a program includes itself": {"tools/doctor/a.cc": '#include "tools/doctor/check.h"\n'},
+    "programs include reports about the timeline": {
         "timeline/report/report.cc": '#include "support/text_table.h"\n',
         "tools/hvdliterun/a.cc": '#include "timeline/report/report.h"\n'},
-    "folders of one component that share what is confined": {
+    "directories of one component share confined headers": {
         "tools/sweep/run/spec.h": '#include "tools/sweep/sweep.pb.h"\n',
         "tools/sweep/tune/tuner.cc": '#include "tools/sweep/run/spec.h"\n',
         "negotiation/protocol/gate.h": '#include "negotiation/protocol/messages.pb.h"\n',
         "negotiation/engine/coordinator.cc": '#include "negotiation/protocol/gate.h"\n'},
     "the public header for MPI": MPI_HEADER,
-    "words in comments": {"trainers/b.cc": "// never getenv\n/* getenv\n getenv */\n"},
+    "comments contain forbidden words": {"trainers/b.cc": "// never getenv\n/* getenv\n getenv */\n"},
     "the table of launchers' variables": {
         "base/launcher_environment.cc": 'auto v = get("PMI_RANK");\n',
         "tests/a_test.cc": 'setenv("SLURM_PROCID", "1");\n',
         "tools/doctor/a.cc": '// "PALS_RANKID"\nauto job = get("SLURM_JOB_ID");\n'},
 }
 
-# (tree that breaks one rule, words of what is said of it)
+# (a tree that breaks one rule, parts of the message)
 BROKEN = [
     ({"trainers/train_net.cc": '#include "base/clock.h"\n#include <hvdlite/hvdlite.h>\n'},
-     "trainers/train_net.cc", "public headers alone"),
+     "trainers/train_net.cc", "only public headers"),
     ({"timeline/read/a.cc": '#include "collective/communicator.h"\n'}, "timeline/read/a.cc",
      "collective/communicator.h"),
     ({"negotiation/a.cc": "#include <hvdlite/hvdlite.h>\n"}, "hvdlite/hvdlite.h"),
@@ -91,10 +91,10 @@ WITH_TORCH = "c++ -isystem /opt/torch/include/torch/csrc/api/include -c "
 
 class IncludeRulesTest(unittest.TestCase):
     def violations_of(self, files, with_torch=(), compiled=()):
-        """What the checker says of a tree made of {path: text}, with ROOT for its own path.
+        """Returns the checker's messages for a tree of {path: text}; ROOT stands for its path.
 
         with_torch: sources that are compiled with LibTorch's headers in their path.
-        compiled: the only ones that are compiled, unless all are.
+        compiled: sources that are compiled (default: all).
         """
         with tempfile.TemporaryDirectory() as root:
             for path, text in files.items():
@@ -114,17 +114,17 @@ class IncludeRulesTest(unittest.TestCase):
         self.assertEqual(include_rules.violations(ROOT), [])
         self.assertGreater(len(list(include_rules.source_files(ROOT))), 20)
 
-    def test_a_tree_that_keeps_the_rules_has_no_violation(self):
+    def test_trees_that_keep_the_rules_have_no_violations(self):
         for what, files in KEPT.items():
             with self.subTest(what):
                 self.assertEqual(self.violations_of(files), [])
 
-    def test_what_breaks_a_rule_is_found(self):
+    def test_violations_are_found(self):
         for files, *words in BROKEN:
             with self.subTest(words):
                 self.assert_one(self.violations_of(files), words)
 
-    def test_protobuf_in_what_is_compiled_with_torch_is_found(self):
+    def test_protobuf_header_in_a_source_compiled_with_torch_is_found(self):
         files = {"tools/bench/gate.cc": '#include "tools/bench/gate.h"\n',
                  "tools/bench/gate.h": '#include "messages.h"\n',
                  "tools/bench/messages.h": '#include "tools/bench/messages.pb.h"\n',
@@ -136,7 +136,7 @@ class IncludeRulesTest(unittest.TestCase):
         files[unity] = '#include "ROOT/tools/bench/gate.cc"\n'
         self.assert_one(self.violations_of(files, with_torch=[unity], compiled=[unity]), words)
 
-    def test_generated_protobuf_code_that_is_compiled_with_torch_is_found(self):
+    def test_generated_protobuf_code_compiled_with_torch_is_found(self):
         files = {"build/tools/messages.pb.cc": ""}
         self.assertEqual(self.violations_of(files), [])
         self.assertEqual(len(self.violations_of(files, with_torch=list(files))), 1)

@@ -1,5 +1,5 @@
-# Run by ctest: cmake -P check_libtorch_test.cmake. Feeds the judgement on
-# LibTorch (cmake/CheckLibTorch.cmake) with what readelf and nm would print.
+# ctest runs this test: cmake -P check_libtorch_test.cmake. It feeds the diagnosis of
+# LibTorch (cmake/CheckLibTorch.cmake) with invented output of readelf and nm.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/CheckLibTorch.cmake)
 
@@ -11,9 +11,9 @@ set(debian_dynamic "\
 ")
 
 # expect(CASE kind pattern ...): the diagnosis must have exactly one message of
-# KIND (errors or warnings), which matches PATTERN, and none of the other; with
-# KIND none, no message at all. ABI, where it is given, must be what is found. The rest are arguments of the diagnosis, which
-# override those of a healthy LibTorch.
+# KIND (errors or warnings) that matches PATTERN, and no other message. With KIND none,
+# there must be no message. ABI, if given, is the expected ABI. The other arguments are
+# passed to the diagnosis; they override those of a healthy LibTorch.
 function(expect case kind pattern)
   cmake_parse_arguments(arg "" "ABI;VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS;CONSTRUCTORS" "" ${ARGN})
   foreach(default IN ITEMS
@@ -30,13 +30,13 @@ function(expect case kind pattern)
     SYMBOLS "${arg_SYMBOLS}" CONSTRUCTORS "${arg_CONSTRUCTORS}"
     PROTOBUF_SONAME libprotobuf.so.32 MPI_SONAME libmpich.so.12)
   if(arg_ABI AND NOT abi STREQUAL arg_ABI)
-    message(SEND_ERROR "${case}: wanted the ABI ${arg_ABI}, got ${abi}")
+    message(SEND_ERROR "${case}: expected the ABI ${arg_ABI}, got ${abi}")
   endif()
   foreach(list IN ITEMS errors warnings)
     list(LENGTH ${list} count)
     if(list STREQUAL kind)
       if(NOT count EQUAL 1 OR NOT ${list} MATCHES "${pattern}")
-        message(SEND_ERROR "${case}: wanted one of ${list} with '${pattern}', got ${count}: ${${list}}")
+        message(SEND_ERROR "${case}: expected one of ${list} with '${pattern}', got ${count}: ${${list}}")
       elseif(NOT ${list} MATCHES "Remedy:" OR NOT ${list} MATCHES "/opt/libtorch")
         message(SEND_ERROR "${case}: no remedy or no path in: ${${list}}")
       endif()
@@ -53,17 +53,17 @@ expect("Pre-C++11-ABI build is an error" errors "pre-C\\+\\+11-ABI"
   CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")
 set(old_constructor "b9 T _ZN3c105ErrorC1ENS_14SourceLocationESs\n")
 set(new_constructor "b9 T _ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE\n")
-expect("A library with the old std::string is an error, though no flag tells" errors
+expect("A library with the old std::string is an error without any flag" errors
   "takes the old std::string" CXX_FLAGS " " CONSTRUCTORS "${old_constructor}" ABI "pre-C++11")
 expect("The library's own symbols count more than its flags" errors
   "takes the old std::string" CONSTRUCTORS "${old_constructor}" ABI "pre-C++11")
-expect("A library with the new std::string is accepted, though no flag tells" none ""
+expect("A library with the new std::string is accepted without any flag" none ""
   CXX_FLAGS " " CONSTRUCTORS "${new_constructor}" ABI "C++11")
-expect("The flags tell the ABI where symbols cannot be read" none "" ABI "C++11")
+expect("The flags show the ABI if symbols cannot be read" none "" ABI "C++11")
 expect("Without flags and symbols the ABI is unknown" none "" CXX_FLAGS " " ABI "unknown")
 expect("Version 1.12 is an error" errors "too old" VERSION 1.12.1)
 expect("Version 2.5 is accepted" none "" VERSION 2.5.1)
-expect("Exported Protobuf is an error" errors "exports a Protobuf"
+expect("Exported Protobuf is an error" errors "exports its own Protobuf"
   SYMBOLS "0000 T _ZN6google8protobuf8internal13VerifyVersionEiiPKc\n")
 expect("Another libprotobuf is an error" errors "libprotobuf.so.23"
   DYNAMIC " (NEEDED) Shared library: [libprotobuf.so.23]\n (NEEDED) [libgomp.so.1]\n")

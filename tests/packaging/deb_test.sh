@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: deb_test.sh BUILD_DIR
-# Installs the package of package_test.sh with apt in a Debian that has nothing else but what
-# it depends on, a compiler and CMake, builds the program in downstream/ there, and trains on
-# 1 process and 2 ranks. Exit status 77 where there can be no such Debian.
+# Installs the package of package_test.sh with apt in a Debian with only its dependencies, a
+# compiler and CMake. Builds the program in downstream/ there and trains with 1 process and
+# with 2 ranks. The exit status is 77 if this machine cannot make a Debian.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -29,7 +29,7 @@ fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf --one-file-system "$scratch"' EXIT
-# Its 1.5 GB fit into the memory of most machines, where they are written and removed faster.
+# The Debian has 1.5 GB. In memory it is written and removed faster than on a disk.
 if (($(awk '/^MemAvailable:/ {print $2}' /proc/meminfo) > 6 * 1024 * 1024)) &&
   mount -t tmpfs tmpfs "$scratch"; then
   trap 'umount --lazy "$scratch"; rmdir "$scratch"' EXIT
@@ -39,7 +39,7 @@ suite=$(. /etc/os-release && printf '%s' "$VERSION_CODENAME")
 
 stage "Making a Debian $suite with ${deb##*/}"
 (make_debian "$suite" "$scratch/root" "$scratch/make.txt" "g++,cmake,make,mount,$deb") ||
-  unless_failed $? "it could not be fetched from $(debian_mirror)"
+  unless_failed $? "its packages could not be fetched from $(debian_mirror)"
 
 stage "Building and training there"
 (enter_debian "$scratch/root" "$here:/tests" bash -euc '

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What HVDLITE_FETCH downloads and builds, with a library made here."""
+"""Tests what HVDLITE_FETCH downloads and builds, with a tiny library made here."""
 
 import hashlib
 import io
@@ -44,7 +44,7 @@ class FetchTest(unittest.TestCase):
         return os.path.join(self.folder, *names)
 
     def pack(self, lists):
-        """Puts the library into the mirror and returns its checksum."""
+        """Writes the library's archive to the mirror and returns its checksum."""
         archive = self.path("mirror", "any-name.tar.gz")
         with tarfile.open(archive, "w:gz") as tar:
             member = tarfile.TarInfo("tiny-1.5/CMakeLists.txt")
@@ -54,7 +54,7 @@ class FetchTest(unittest.TestCase):
             return hashlib.sha256(file.read()).hexdigest()
 
     def configure(self, *options, names="Tiny", url="file:///no/such/file", languages="NONE"):
-        """Returns the exit status of CMake and what it says, in one line."""
+        """Returns the exit status of CMake and its output as one line."""
         with open(self.path("CMakeLists.txt"), "w") as file:
             file.write(PROJECT.format(root=ROOT, names=names, url=url, checksum=self.checksum, languages=languages))
         result = subprocess.run(["cmake", "-G", "Ninja", "-S", self.folder, "-B", self.path("build"), *options],
@@ -64,26 +64,26 @@ class FetchTest(unittest.TestCase):
     def mirror(self):
         return "-DHVDLITE_FETCH_MIRROR=" + self.path("mirror")
 
-    def test_all_missing_libraries_are_named_with_their_packages(self):
+    def test_all_missing_libraries_are_reported_with_their_packages(self):
         status, output = self.configure("-DCMAKE_DISABLE_FIND_PACKAGE_absl=ON", names="absl Tiny")
         self.assertNotEqual(status, 0)
         for text in ("Missing libraries: absl, Tiny.", "apt-get install libabsl-dev libtiny-dev",
                      "spack install abseil-cpp cxxstd=20 tiny-spack", "-DHVDLITE_FETCH=ON"):
             self.assertIn(text, output)
 
-    def test_a_missing_library_is_built_from_the_mirror_whatever_its_file_is_called(self):
+    def test_a_missing_library_is_built_from_an_archive_of_any_name_in_the_mirror(self):
         status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
         self.assertEqual(status, 0, output)
         self.assertIn("found Tiny: " + self.path("build/libraries/prefix/lib/cmake/Tiny") + " chosen", output)
 
-    def test_what_is_built_is_not_built_again(self):
+    def test_a_library_is_built_only_once(self):
         self.configure("-DHVDLITE_FETCH=ALL", self.mirror())
         os.remove(self.path("mirror", "any-name.tar.gz"))
         status, output = self.configure()
         self.assertEqual(status, 0, output)
         self.assertNotIn("Building Tiny", output)
 
-    def test_what_another_configuration_has_built_is_built_again(self):
+    def test_a_library_is_built_again_for_another_configuration(self):
         self.configure("-DHVDLITE_FETCH=ON", self.mirror())
         for change in ("-DCMAKE_CXX_FLAGS=-march=native", "-DCMAKE_CXX_COMPILER=/opt/bin/g++",
                        "-DCMAKE_CXX_FLAGS="):
@@ -93,7 +93,7 @@ class FetchTest(unittest.TestCase):
                 self.assertIn("Building Tiny", output)
                 self.assertNotIn("Building Tiny", self.configure()[1])
 
-    def test_what_is_begun_and_fails_is_built_again(self):
+    def test_a_library_is_built_again_after_a_failed_build(self):
         self.checksum = self.pack(TINY + 'if(CMAKE_CXX_FLAGS)\nmessage(FATAL_ERROR "no")\nendif()\n')
         self.assertEqual(self.configure("-DHVDLITE_FETCH=ON", self.mirror())[0], 0)
         self.assertNotEqual(self.configure("-DCMAKE_CXX_FLAGS=-O3")[0], 0)
@@ -101,7 +101,7 @@ class FetchTest(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertIn("Building Tiny", output)
 
-    def test_what_a_failing_build_says_last_is_shown(self):
+    def test_the_end_of_a_failing_builds_output_is_shown(self):
         for before in ("", "x" * 4000 + " "):
             self.checksum = self.pack('message(STATUS "%s")\nmessage(FATAL_ERROR "the last words")\n' % before)
             status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
@@ -110,7 +110,7 @@ class FetchTest(unittest.TestCase):
             self.assertIn("the last words", output)
             self.assertNotIn("math cannot parse", output)
 
-    def test_a_library_that_is_there_is_built_only_if_its_name_or_all_is_said(self):
+    def test_an_installed_library_is_built_only_if_named(self):
         there = self.path("there")
         os.makedirs(there)
         with open(os.path.join(there, "TinyConfig.cmake"), "w") as file:
@@ -120,7 +120,7 @@ class FetchTest(unittest.TestCase):
         os.remove(self.path("build", "CMakeCache.txt"))
         self.assertIn("chosen", self.configure(tiny, "-DHVDLITE_FETCH=Tiny", self.mirror())[1])
 
-    def test_headers_of_protobuf_without_its_library_are_not_taken(self):
+    def test_headers_of_protobuf_without_its_library_are_ignored(self):
         torch, whole = self.path("libtorch"), self.path("whole")
         for folder in (torch, whole):
             os.makedirs(os.path.join(folder, "include/google/protobuf/stubs"))
@@ -140,7 +140,7 @@ class FetchTest(unittest.TestCase):
         self.assertNotIn(torch, include_folder(torch))
         self.assertEqual(include_folder(torch + ";" + whole), os.path.join(whole, "include"))
 
-    def test_a_mirror_without_the_archive_is_refused_with_its_address_and_checksum(self):
+    def test_an_archive_missing_in_the_mirror_is_reported_with_address_and_checksum(self):
         self.checksum = "0" * 64
         status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
         self.assertNotEqual(status, 0)
@@ -152,7 +152,7 @@ class FetchTest(unittest.TestCase):
         status, output = self.configure("-DHVDLITE_FETCH=ON", url=url)
         self.assertEqual(status, 0, output)
 
-    def test_a_download_that_is_something_else_is_refused(self):
+    def test_a_download_with_another_checksum_is_refused(self):
         self.checksum = "0" * 64
         url = "file://" + self.path("mirror", "any-name.tar.gz")
         status, output = self.configure("-DHVDLITE_FETCH=ON", url=url)
@@ -163,9 +163,9 @@ class FetchTest(unittest.TestCase):
         status, output = self.configure("-DHVDLITE_FETCH=ON")
         self.assertNotEqual(status, 0)
         self.assertIn("could not be downloaded", output)
-        self.assertIn("-DHVDLITE_FETCH_MIRROR=FOLDER", output)
+        self.assertIn("-DHVDLITE_FETCH_MIRROR=DIRECTORY", output)
 
-    def test_sources_of_ones_own_need_no_archive(self):
+    def test_unpacked_sources_of_the_user_need_no_archive(self):
         with tarfile.open(self.path("mirror", "any-name.tar.gz")) as tar:
             tar.extractall(self.folder)
         status, output = self.configure(

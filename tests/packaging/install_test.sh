@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # usage: install_test.sh CMAKE BUILD_DIR CXX_COMPILER [COMPILER_LAUNCHER]
-# Installs BUILD_DIR to a temporary prefix, builds the program in downstream/
-# against it with find_package(hvdlite), and trains on 1 process and 2 ranks. The trainer of
-# docs/getting_started.md does so with the package of package_test.sh, unpacked into another
-# directory.
+# Installs BUILD_DIR to a temporary prefix, builds the program in downstream/ with
+# find_package(hvdlite), and trains with 1 process and with 2 ranks. Then does the same with the
+# trainer of docs/getting_started.md and the package of package_test.sh, unpacked elsewhere.
 set -euo pipefail
 cmake=$1 build=$2 compiler=$3 launcher=${4:-}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,11 +13,11 @@ prefix=$scratch/prefix
 
 "$cmake" --install "$build" --prefix "$prefix" >"$scratch/install.txt"
 
-# As a path of its own: in a container it may be as short as "/hvdlite". The LibTorch that
-# dev/check_pip_torch has put there is another matter.
+# Search for whole paths, because in a container the path may be as short as "/hvdlite".
+# Ignore the LibTorch that dev/check_pip_torch has installed in the build directory.
 if grep -rnE "[^}[:alnum:]_.-]($root|$build)(/|[^[:alnum:]_.-]|\$)" "$prefix" --include=*.cmake --include=*.h |
   sed "s|$build/venv/[^\"; )]*||g" | grep -E "[^}[:alnum:]_.-]($root|$build)(/|[^[:alnum:]_.-]|\$)"; then
-  echo "FAILED: the installation refers to the source or build folder"
+  echo "FAILED: the installation refers to the source or build directory"
   exit 1
 fi
 if find "$prefix" -name '*.a' | grep .; then
@@ -35,7 +34,7 @@ outside() {
   "$cmake" --build "$2" --target "$3"
 }
 
-# Of package_test.sh.
+# Unpack the package of package_test.sh.
 packed=$prefix
 for deb in "$build"/tested_package/hvdlite_*.deb; do
   if [[ -f $deb ]]; then
@@ -44,7 +43,7 @@ for deb in "$build"/tested_package/hvdlite_*.deb; do
   fi
 done
 
-# What newcomers start from must build and run: the data set and the trainer for many ranks.
+# The newcomers' example must build and run: the data set and the trainer for many ranks.
 awk '/^```cpp/ {block = ""; inside = 1; next}
      /^```/ {if (inside && (block ~ /#include/ || block ~ /hvdlite::init/)) printf "%s\n", block; inside = 0}
      inside {block = block $0 "\n"}' "$root/docs/getting_started.md" >"$scratch/getting_started.cc"

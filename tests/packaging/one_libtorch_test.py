@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""cmake/OneLibTorch.cmake takes all of LibTorch from one place, however that is named.
+"""Tests that cmake/OneLibTorch.cmake takes all of LibTorch from one place.
 
 usage: one_libtorch_test.py CMAKE
 
-The LibTorchs are made up, with the lines of PyTorch's own CMake package that look for its
-parts: of Debian's libtorch-dev in a system's directory, and of a wheel in a virtual
-environment.
+The LibTorchs are fakes: one in the system's directory, like Debian's libtorch-dev, and one
+in a virtual environment, like a wheel. They contain the lines of PyTorch's CMake package
+that look for its parts.
 """
 
 import os
@@ -97,7 +97,7 @@ class OneLibTorchTest(unittest.TestCase):
             self.assertIn(part, message)
 
     def install_hvdlite(self, torch):
-        """A package as it is where hvdlite was built with that LibTorch; the path of it."""
+        """Installs hvdlite's CMake package as built with that LibTorch; returns its path."""
         folder = self.root + "/hvdlite"
         with open(ROOT + "/cmake/hvdliteConfig.cmake.in", encoding="utf-8") as file:
             config = file.read()
@@ -109,12 +109,12 @@ class OneLibTorchTest(unittest.TestCase):
             write(folder + "/OneLibTorch.cmake", file.read())
         return folder
 
-    def test_the_libtorch_that_is_said_is_found(self):
+    def test_the_libtorch_that_the_user_names_is_found(self):
         torch_dir = f"-DTorch_DIR={self.wheel}/share/cmake/Torch"
         prefix = "-DCMAKE_PREFIX_PATH="
         for whose, arguments, environment in (
                 (self.system, [], {}),
-                # The root of the package; what PyTorch names; a virtual environment.
+                # The root of the package; the path that PyTorch prints; a virtual environment.
                 (self.wheel, [prefix + self.wheel], {}),
                 (self.wheel, [], {"CMAKE_PREFIX_PATH": self.wheel}),
                 (self.wheel, [f"{prefix}{self.wheel}/share/cmake"], {}),
@@ -123,7 +123,7 @@ class OneLibTorchTest(unittest.TestCase):
                 (self.wheel, [], {"VIRTUAL_ENV": self.venv}),
                 (self.wheel, ["-DPython3_EXECUTABLE=" + sys.executable], {"PYTHONPATH": self.packages}),
                 (self.system, ["-DPython3_EXECUTABLE=/bin/false"], {}),
-                # Torch_DIR counts more than prefixes.
+                # Torch_DIR has priority over prefixes.
                 (self.wheel, [torch_dir], {}),
                 (self.system, [f"-DTorch_DIR={self.system}/share/cmake/Torch", prefix + self.wheel],
                  {"VIRTUAL_ENV": self.venv})):
@@ -131,22 +131,22 @@ class OneLibTorchTest(unittest.TestCase):
                 shutil.rmtree(self.root + "/build", ignore_errors=True)
                 self.assert_found(whose, *arguments, **environment)
 
-    def test_another_torch_dir_in_a_used_build_directory_changes_all_parts(self):
+    def test_another_torch_dir_in_an_old_build_directory_changes_all_parts(self):
         self.assert_found(self.system)
         self.assert_found(self.wheel, f"-DTorch_DIR={self.wheel}/share/cmake/Torch")
 
-    def test_a_mixture_that_the_project_found_before_is_named(self):
+    def test_a_mixture_that_the_project_found_before_is_reported(self):
         self.assert_mixed("-DTORCH_FIRST=ON", f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
 
-    def test_parts_of_two_cmake_packages_are_named(self):
+    def test_parts_of_two_cmake_packages_are_reported(self):
         done = self.configure("-DTORCH_FIRST=ON", f"-DTorch_DIR={self.wheel}/share/cmake/Torch",
                               f"-DCaffe2_DIR={self.system}/share/cmake/Caffe2")
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn("Two LibTorchs are mixed", done.stderr)
         done = self.configure("-DTORCH_FIRST=ON", f"-Dc10_LIBRARY={self.system}/lib/libc10.so")
-        self.assertIn(self.wheel + "/share/cmake/Torch is of one", " ".join(done.stderr.split()))
+        self.assertIn(self.wheel + "/share/cmake/Torch belongs to one", " ".join(done.stderr.split()))
 
-    def test_the_installed_package_takes_all_of_the_one_it_was_built_with(self):
+    def test_the_installed_package_finds_the_libtorch_that_it_was_built_with(self):
         package = "-DHVDLITE=" + self.install_hvdlite(self.wheel)
         prefix = f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake"
         for arguments in ([], [prefix], ["-DOLD_POLICIES=ON", prefix]):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which kernels OpenBLAS is told to take."""
+"""Tests which kernels tools/openblas_core selects."""
 
 import importlib.machinery
 import importlib.util
@@ -21,12 +21,12 @@ def load():
 class OpenblasCoreTest(unittest.TestCase):
     AVX512 = {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
 
-    def test_old_kernels_are_replaced_by_what_the_processor_can_do(self):
+    def test_old_kernels_are_replaced_by_the_best_for_the_processor(self):
         better_core = load().better_core
         self.assertEqual(better_core("Prescott", self.AVX512), "SkylakeX")
         self.assertEqual(better_core("Nehalem", {"avx2", "fma"}), "Haswell")
 
-    def test_good_choices_and_old_processors_are_left_alone(self):
+    def test_good_choices_and_old_processors_need_no_setting(self):
         better_core = load().better_core
         self.assertIsNone(better_core("Zen", self.AVX512))
         self.assertIsNone(better_core("Haswell", self.AVX512))

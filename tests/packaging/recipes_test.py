@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipes in packaging/ ask for what CMake looks for. They are not run."""
+"""Tests that the recipes in packaging/ install the libraries that CMake looks for. The recipes do not run."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from unittest import mock
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
 SPACK = "packaging/spack/spack_repo/hvdlite/packages/hvdlite/package.py"
-# Spack's names of what several of its packages provide.
+# Spack's virtual packages, which several packages provide.
 VIRTUAL = {"zlib": "zlib-api", "libjpeg-turbo": "jpeg"}
-# What a recipe gets from Spack's modules; a directive of a build system is its module's alone.
+# The names that a recipe imports from Spack's modules. A build system's directive is in its module only.
 SPACK_MODULES = {
     "spack.package": ["conflicts", "depends_on", "license", "variant", "version"],
     "spack_repo.builtin.build_systems.cmake": ["CMakePackage", "generator"],
 }
-# In tools/setup, but for tests, or with the programs' own package.
+# Packages of tools/setup that an image does not need for the build.
 NOT_TO_BUILD = {"ccache", "mold", "git", "libgtest-dev", "libgmock-dev", "python3", "iproute2",
                 "openmpi-bin", "libopenblas0-openmp"}
 
@@ -27,7 +27,7 @@ def read(path):
 
 
 def libraries():
-    """The packages of each library: Debian's (one or several), and Spack's."""
+    """Returns the packages of each library: ([Debian's], Spack's)."""
     rows = re.findall(r'PACKAGES ("[^"]+"|\S+) ("[^"]+"|\S+)', read("cmake/HvdliteLibraries.cmake"))
     return [(debian.strip('"').split(), re.match(r"[\w-]+", spack.strip('"')).group())
             for debian, spack in rows if "Debian's" not in debian]
@@ -46,7 +46,7 @@ class RecipesTest(unittest.TestCase):
         version = re.search(r"project\(hvdlite VERSION (\S+)", read("CMakeLists.txt")).group(1)
         self.assertIn(f'version("{version}")', read(SPACK))
 
-    def test_spacks_recipe_depends_on_every_library_that_is_not_for_tests(self):
+    def test_spacks_recipe_depends_on_every_library_except_those_for_tests(self):
         asked = set(re.findall(r'depends_on\("([\w-]+)', read(SPACK)))
         needed = {VIRTUAL.get(spack, spack) for _, spack in libraries()} - {"googletest"}
         self.assertGreater(len(needed), 8)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: subproject_test.sh CMAKE CXX_COMPILER TORCH_DIR PREFIX_PATH
-# Configures a user's project that has hvdlite as a part (subproject/), which checks what
-# it gets, and installs it before anything is built: nothing of hvdlite's is asked for.
+# Configures a user's project that includes hvdlite (subproject/) and checks what hvdlite
+# defines there. Installs the project before anything is built; this must not need hvdlite's files.
 set -euo pipefail
 cmake=$1 compiler=$2 torch=$3 prefixes=$4
 here=$(cd "$(dirname "$0")" && pwd)

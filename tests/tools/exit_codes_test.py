@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What docs/configuration.md says about exit codes, of every program and script: a wrong flag ends with 2, and
-one line that says so; --help ends with 0, and fits a terminal; usage: ... FOLDER_OF_PROGRAMS"""
+"""Tests what docs/configuration.md says about exit codes, for every program and script: a wrong flag exits with 2
+and is named; --help exits with 0 and fits a terminal. Usage: exit_codes_test.py DIRECTORY_OF_PROGRAMS"""
 
 import os
 import re
@@ -9,7 +9,7 @@ import unittest
 from output_flags_test import ROOT, commands_of, help_of, path_of, programs, run
 
 COLUMNS = 80
-# Programs that are no user's.
+# Programs that are not for users.
 NONE = {"scaling_sweep_mpi_trainer"}
 
 
@@ -28,14 +28,14 @@ class ExitCodesTest(unittest.TestCase):
 
     def test_help_fits_a_terminal(self):
         for program in users_programs():
-            if "/" in program:  # argparse asks the terminal
+            if "/" in program:  # argparse uses the width of the terminal
                 continue
             text = help_of(program, "")
             for command in ["", *commands_of(text)]:
                 with self.subTest(program=program, command=command):
                     lines = help_of(program, command).splitlines()
                     self.assertGreater(len(lines), 3)
-                    # But for words that no line has room for beside the names of flags.
+                    # Long words may exceed the width, because they do not fit beside the names of flags.
                     wide = [line for line in lines
                             if len(line) > COLUMNS and max(map(len, line.split())) < COLUMNS - 30]
                     self.assertEqual(wide, [])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ctrl-C at every program and script: exit code 130, a line that says what it means, nothing half written;
-usage: ... FOLDER_OF_PROGRAMS [unittest's arguments]"""
+"""Tests Ctrl-C for every program and script: the exit code is 130, a message explains the consequences, and no
+incomplete file remains. Usage: interrupt_test.py DIRECTORY_OF_PROGRAMS [unittest's arguments]"""
 
 import os
 import select
@@ -12,7 +12,7 @@ import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BIN = os.path.abspath(sys.argv.pop(1))
-WAIT = 120  # seconds, of what takes far less
+WAIT = 120  # seconds; normally it takes far less
 
 SPEC = "command: ['./trainer', '--report', '{report}'] ranks: 1 repeats: 1 scaling: STRONG"
 ANEW = "the same command begins anew"
@@ -20,8 +20,8 @@ RESNET = ["train_resnet50", "--synthetic", "--arch", "resnet18", "--image-size",
           "--epochs", "1000"]
 UNSAVED = "nothing is saved without --checkpoint"
 
-# By program, or program and what it does: words that take long, a text on its output that tells that it works
-# (empty: it has a handler by then), and what it says of its end.
+# By program (and case): arguments for a long run, a text that the program prints when it works (empty: wait until it
+# has a signal handler), and the expected message.
 LONG = {
     "generate_cifar10": (["--output", "out", "--train-images", "100000"], "", "nothing is written"),
     "generate_mnist": (["--output", "out", "--train-images", "100000"], "", "nothing is written"),
@@ -46,10 +46,10 @@ LONG = {
     "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
     "timeline_viewer": (["/dev/stdin"], "", "run the same command again"),
 }
-# Programs that are no user's.
+# Programs that are not for users.
 NONE = {"cause_trainer", "scaling_sweep_mpi_trainer"}
 
-# Scripts whose line is not launch.end_with()'s.
+# Scripts that do not use launch.end_with(), and why.
 OWN = {"tools/openblas_core": "takes no time",
        "dev/testbed": "testbed_test"}
 
@@ -76,7 +76,7 @@ class InterruptTest(unittest.TestCase):
     def start(self, words, **more):
         child = subprocess.Popen(
             words, cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            # Where a shell's background ignores it.
+            # A shell may start background jobs with SIGINT ignored.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             env={**os.environ, "OMP_NUM_THREADS": "1"}, **more)
         self.addCleanup(child.stdin.close)
@@ -84,7 +84,7 @@ class InterruptTest(unittest.TestCase):
         return child
 
     def wait_for(self, child, sign):
-        """What it has printed until then."""
+        """Waits for the sign, and returns the output until then."""
         text = b""
         for _ in range(100 * WAIT):
             if select.select([child.stdout], [], [], 0.01)[0]:
@@ -94,22 +94,22 @@ class InterruptTest(unittest.TestCase):
             if sign.encode() in text if sign else catches(child.pid):
                 return text
         child.kill()
-        self.fail("no sign of %r: %s" % (sign, text.decode()))
+        self.fail("%r was not printed: %s" % (sign, text.decode()))
 
     def interrupt(self, child, sign, number=signal.SIGINT):
-        """Its exit code, as a shell says it, and output."""
+        """Interrupts the child; returns its exit code as in a shell, and its output."""
         text = self.wait_for(child, sign)
         child.send_signal(number)
         text += child.communicate(timeout=WAIT)[0]
         code = child.returncode
         return 128 - code if code < 0 else code, text.decode()
 
-    def test_programs_end_with_130_and_a_line(self):
+    def test_programs_exit_with_130_and_a_message(self):
         self.write("spec", SPEC)
         self.write("launcher", "#!/bin/sh\nexec sleep 1000\n")
         self.write("trainer", "#!/bin/sh\n")
         os.mkdir(os.path.join(self.folder, "runs"))
-        os.mkfifo(os.path.join(self.folder, "runs", "mlp.json"))  # nobody writes into it
+        os.mkfifo(os.path.join(self.folder, "runs", "mlp.json"))  # no process writes into it
         self.write("text", "the quick brown fox\n" * 500)
         if os.path.exists(os.path.join(BIN, "generate_mnist")):
             subprocess.run([os.path.join(BIN, "generate_mnist"), "--output", os.path.join(self.folder, "mnist"),
@@ -126,7 +126,7 @@ class InterruptTest(unittest.TestCase):
                         for file in files]
                 self.assertEqual(left, [])
 
-    def test_no_program_is_left_out(self):
+    def test_every_program_is_tested(self):
         there = {name for name in os.listdir(BIN) if os.access(os.path.join(BIN, name), os.X_OK)}
         self.assertEqual(there - {name.split()[0] for name in LONG} - NONE, set())
 
@@ -139,7 +139,7 @@ class InterruptTest(unittest.TestCase):
             child = self.start([os.path.join(BIN, name), *words])
             self.assertEqual(self.interrupt(child, sign, signal.SIGTERM)[0], expected)
 
-    def test_scripts_end_with_130_and_a_line(self):
+    def test_scripts_exit_with_130_and_a_message(self):
         script = "import sys; sys.path.insert(0, %r); from bench.lib import launch; " % ROOT
         child = self.start([sys.executable, "-B", "-c", script +
                             "launch.end_with('name', lambda: (print('here', flush=True), sys.stdin.read()))"])
@@ -151,9 +151,9 @@ class InterruptTest(unittest.TestCase):
                             os.path.join(ROOT, "tools", "shell", "stages.sh")])
         code, text = self.interrupt(child, "here")
         self.assertEqual(code, 130, text)
-        self.assertIn("interrupted: what is built stays, and the same command goes on from there", text)
+        self.assertIn("interrupted. Finished parts of the build are kept; run the command again to continue", text)
 
-    def test_every_script_in_python_ends_so(self):
+    def test_every_script_in_python_uses_end_with(self):
         for folder in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
             for name in sorted(os.listdir(os.path.join(ROOT, folder))):
                 path = os.path.join(ROOT, folder, name)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Every flag that names a file to write, of every program and script: a file that exists is refused, before
-any work, and named with the ways out, and the trace of an earlier run stays; usage: ... FOLDER_OF_PROGRAMS"""
+"""Tests every flag that names an output file, of every program and script: an existing file is refused before any
+work, the message names it and --overwrite, and the trace of an earlier run stays.
+Usage: output_flags_test.py DIRECTORY_OF_PROGRAMS"""
 
 import os
 import re
@@ -12,12 +13,12 @@ import unittest
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BIN = sys.argv.pop(1)
 
-# Names of flags that name what is written, where they take a value.
+# Names of flags that name an output file or directory, if they have a value.
 NAMES = {"output", "output-dir", "output-filename", "json", "html", "csv", "report", "report-html", "checkpoint",
          "log", "table"}
 
-# By program, command and flag: the rest of the command line. {file} exists, {folder} holds what the program
-# would write there, {trace} is a trace.
+# By program, command and flag: the rest of the command line. {trace} is a trace. For the flag --output without a
+# command, the first word is a file that already exists in the output directory.
 TRAINER = {flag: ["--data-dir", "/nowhere"] for flag in ("--checkpoint", "--report", "--report-html")}
 REFUSED = {
     ("train_mnist", ""): TRAINER,
@@ -42,13 +43,13 @@ REFUSED = {
     ("tests/causes/causes", ""): {"--json": []},
     ("tests/chaos/chaos", ""): {"--json": ["--real", "1"]},
 }
-# What these flags name is not replaced, for another reason.
+# Flags that are not tested here, and why.
 OTHERS = {
-    ("train_synthetic", "", "--report"): "a report is appended to those that are there",
-    ("scaling_sweep", "run", "--output"): "goes on with what is there, and refuses other results",
-    ("scaling_sweep", "tune", "--output"): "goes on with what is there, and refuses other results",
+    ("train_synthetic", "", "--report"): "the report is added to the existing ones",
+    ("scaling_sweep", "run", "--output"): "continues its own results, and refuses others",
+    ("scaling_sweep", "tune", "--output"): "continues its own results, and refuses others",
     ("hvdlite_bench", "tune-table", "--output"): "refuses rows of this world (tune_table_test)",
-    ("hvdlite_bench", "sweep", "--table"): "is read",
+    ("hvdlite_bench", "sweep", "--table"): "is an input",
     ("hvdliterun", "", "--output-dir"): "refuses logs of an earlier job (hvdliterun_test)",
     ("hvdliterun", "", "--output-filename"): "is --output-dir",
     ("studies/study", "", "--output"): "raw output below build/, replaced by the study's next run",
@@ -66,7 +67,7 @@ def path_of(program):
 
 
 def programs():
-    """Of the build, and the scripts in Python."""
+    """Yields the programs of the build and the scripts in Python."""
     for name in sorted(os.listdir(BIN)):
         if os.access(os.path.join(BIN, name), os.X_OK) and os.path.isfile(os.path.join(BIN, name)):
             yield name
@@ -84,13 +85,13 @@ def help_of(program, command):
 
 
 def commands_of(text):
-    """The subcommands that --help tells of."""
+    """Returns the subcommands that --help lists."""
     below = re.split(r"^(?:SUBCOMMANDS|Subcommands):\n", text, flags=re.MULTILINE)
     return re.findall(r"^  ([a-z][a-z-]*)", below[1].split("\n\n")[0], re.MULTILINE) if len(below) > 1 else []
 
 
 def flags_of(text):
-    """Flags of NAMES that take a value."""
+    """Yields the flags of NAMES that have a value."""
     for line in text.splitlines():
         told = re.match(r"\s+(?:-\w(?: \w+)?, ?)?((?:--[a-z0-9-]+,?)+)(?: ([A-Z(|:\[=\]a-z-]+))?", line)
         if told is None or not told.group(2):
@@ -106,7 +107,7 @@ class OutputFlagsTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def test_files_that_exist_are_refused(self):
+    def test_existing_files_are_refused(self):
         trace = os.path.join(self.folder, "trace.json")
         with open(trace, "w", encoding="utf-8") as file:
             file.write('[{"ph":"X","name":"a","ts":1,"dur":1,"pid":0,"tid":1}]')
@@ -138,7 +139,7 @@ class OutputFlagsTest(unittest.TestCase):
                         with open(path, encoding="utf-8") as file:
                             self.assertEqual(file.read(), "earlier")
 
-    def test_no_flag_is_left_out(self):
+    def test_every_output_flag_is_tested(self):
         known = {(program, command, flag) for (program, command), flags in REFUSED.items() for flag in flags}
         found = set()
         for program in programs():
@@ -148,7 +149,7 @@ class OutputFlagsTest(unittest.TestCase):
                           for flag in flags_of(help_of(program, command) if command else text)}
         self.assertEqual(found - known - set(OTHERS), set())
         missed = {row for row in known if os.path.exists(path_of(row[0]))} - found
-        self.assertEqual(missed, set(), "--help is not read right")
+        self.assertEqual(missed, set(), "--help lacks these flags, or flags_of() misses them")
 
 
 if __name__ == "__main__":

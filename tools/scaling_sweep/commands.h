@@ -1,4 +1,4 @@
-// What the program does, a function for each subcommand.
+// The subcommands of the program, one function each.
 #pragma once
 
 #include <ostream>
@@ -10,23 +10,25 @@
 
 namespace hvdlite::scaling_sweep {
 
-// Each returns the exit code, or an error: InvalidArgument, NotFound and
-// FailedPrecondition for what the user can mend.
+// Each returns the exit code or an error. The user can fix InvalidArgument,
+// NotFound and FailedPrecondition.
 absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out);
 absl::StatusOr<int> ReportCommand(const Flags& flags, std::ostream& out);
 absl::StatusOr<int> CompareCommand(const Flags& flags, std::ostream& out);
 absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out);
 
-// What `run` and `tune` are to measure: the SPEC that the flags name, or one
-// made of their program, with their hosts, repeats and time limit, checked. A
-// program gets "--report {report}" behind its words unless these have {report}.
+// Returns what `run` or `tune` measures: the spec file that the flags name, or
+// a spec made from their program, with their hosts, repeats and time limit. The
+// spec is checked. A program gets the arguments "--report {report}", unless its
+// arguments contain {report}.
 //
-// `run` takes a program where --ranks or --nodes say in which worlds, and after
-// "--"; `tune` takes anything but one file that cannot be run. InvalidArgument
-// for flags that a SPEC, or a program, does not go with; NotFound as LoadSpec.
+// `run` takes the arguments for a program if there is --ranks, --nodes or "--";
+// `tune` takes everything for a program except a single file that is not
+// executable. InvalidArgument if flags do not fit a spec file or a program;
+// NotFound as in LoadSpec.
 absl::StatusOr<Spec> RequestedSpec(const Flags& flags);
 
-// hvdliterun beside this program, unless the flags name another one.
+// Returns the hvdliterun beside this program, unless the flags name another.
 std::string LauncherOf(const Flags& flags);
 
 }  // namespace hvdlite::scaling_sweep

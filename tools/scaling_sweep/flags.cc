@@ -16,14 +16,14 @@ absl::StatusOr<std::vector<std::string>> ParseNames(const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, ','));
 }
 
-// "1,2,4".
+// Parses "1,2,4".
 absl::StatusOr<std::vector<int>> ParseCounts(const std::string& text) {
   std::vector<int> counts;
   for (const absl::string_view word : absl::StrSplit(text, ',')) {
     int& count = counts.emplace_back();
     if (!absl::SimpleAtoi(word, &count) || count < 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "must be numbers from 1, with commas, as 1,2,4, but is ", text));
+          "must be a list of numbers above 0, such as 1,2,4, but is ", text));
     }
   }
   return counts;
@@ -31,97 +31,100 @@ absl::StatusOr<std::vector<int>> ParseCounts(const std::string& text) {
 
 void AddRunFlags(CLI::App& app, Flags& flags) {
   app.add_option("-o,--output", flags.output,
-                 "Folder for the results; what is there already is not run "
-                 "again. Default: the SPEC's or the program's name");
+                 "Directory for the results; runs whose results are there are "
+                 "not repeated. Default: NAME.sweep, with the name of the spec "
+                 "or the program");
   app.add_option("--launcher-program", flags.launcher,
-                 "hvdliterun, or what takes its flags. Default: the one beside "
-                 "this program");
+                 "Launcher: hvdliterun, or a program with the same flags. "
+                 "Default: the hvdliterun beside this program");
   support::AddParsed(app, "--hosts", flags.hosts, ParseNames,
-                     "Hosts that nodes are taken from, with commas, instead of "
-                     "the SPEC's; they may be others when a sweep goes on");
+                     "Comma-separated list of hosts to run on, instead of the "
+                     "hosts of the spec file; they may differ from the hosts "
+                     "of earlier runs of the sweep");
   app.add_flag("--retry-failed", flags.retry_failed,
-               "Run again what has failed before");
+               "Repeat runs that failed before");
   app.add_option("--time-limit", flags.time_limit_seconds,
-                 "Time limit of a run in seconds; 0: the SPEC's, or 600")
+                 "Time limit for one run in seconds; 0: that of the spec file, "
+                 "or 600")
       ->check(support::NotNegative());
 }
 
-// Of run: what a SPEC would say.
+// Adds the flags of `run` that replace a spec file.
 void AddProgramFlags(CLI::App& app, Flags& flags) {
   support::AddParsed(app, "--ranks", flags.ranks, ParseCounts,
-                     "Numbers of ranks on each node, as 1,2,4. "
-                     "Default: all powers of two up to the cores of this "
-                     "machine, and their number");
+                     "Numbers of ranks on each node, such as 1,2,4. "
+                     "Default: all powers of two up to the number of cores of "
+                     "this machine, and that number");
   support::AddParsed(app, "--nodes", flags.nodes, ParseCounts,
-                     "Numbers of nodes, each with every number of --ranks, as "
-                     "1,2; they need --hosts");
+                     "Numbers of nodes, such as 1,2; each runs with every "
+                     "number of --ranks. Needs --hosts");
   support::AddParsed(app, "--threads", flags.threads, ParseCounts,
-                     "Numbers of threads that compute on each rank, as "
-                     "1 or 1,2. Default: as many as hvdliterun chooses, which "
-                     "differ between numbers of ranks");
+                     "Numbers of computing threads of each rank, such as 1 or "
+                     "1,2. Default: hvdliterun's choice, which depends on the "
+                     "number of ranks");
   app.add_option("--repeats", flags.repeats,
-                 "Runs of each world; 0: the SPEC's, or 3")
+                 "Number of runs of each world; 0: that of the spec file, or 3")
       ->check(support::NotNegative());
   app.add_flag("--weak", flags.weak,
-               "The program's work grows with its ranks, as with a batch of "
-               "each: weak scaling");
+               "Weak scaling: the program's work grows with the number of "
+               "ranks, such as one mini-batch for each rank");
   app.add_flag("--dry-run", flags.dry_run,
-               "Print every command that would be run, and run none");
+               "Print all commands without running them");
 }
 
 void AddCommands(CLI::App& app, Flags& flags) {
   CLI::App* run = app.add_subcommand(
-      "run", "Run a program in several worlds, as a SPEC or --ranks say");
+      "run", "Run a program in the worlds of a spec file, --ranks or --nodes");
   run->add_option("SPEC|PROGRAM", flags.arguments,
-                  "File in Protobuf's text format; or -- PROGRAM ARGUMENT..., "
-                  "which writes a report where --report FILE, or {report} in "
-                  "its arguments, says. A run of the smallest world comes "
-                  "first: if it fails, so does the sweep")
+                  "Spec file (in Protobuf's text format); or -- PROGRAM "
+                  "ARGUMENT... The program must write a report to the file of "
+                  "--report FILE, or of {report} in its arguments. The "
+                  "smallest world runs first; if it fails, the sweep ends")
       ->required();
   AddRunFlags(*run, flags);
   AddProgramFlags(*run, flags);
 
   CLI::App* report = app.add_subcommand(
-      "report", "Write table, CSV, SVG and HTML of results again");
-  report->add_option("DIR", flags.arguments, "Folder with the results")
+      "report", "Write the table, CSV, SVG and HTML of results again");
+  report->add_option("DIR", flags.arguments, "Directory with the results")
       ->required()
       ->expected(1);
 
   CLI::App* compare = app.add_subcommand(
-      "compare", "Tell whether the second of two results is faster");
+      "compare", "Report whether the second of two results is faster");
   compare
       ->add_option("DIR", flags.arguments,
-                   "Two folders with results of the same SPEC; DIR:SETTING "
-                   "takes one setting of it")
+                   "Two directories with results of the same spec file; "
+                   "DIR:SETTING selects one setting")
       ->required()
       ->expected(2);
   compare->add_option("--fail-if", flags.fail_if,
-                      "Exit code 1 if a configuration, or all together, are "
-                      "slower by more than this (the whole 95 % interval), as "
-                      "-5%");
+                      "Exit with code 3 if a configuration, or all together, "
+                      "are slower by more than this, such as -5% (the whole "
+                      "95 % interval must be below it)");
 
   CLI::App* tune = app.add_subcommand(
       "tune", "Find the fastest setting of a program on this machine");
   tune->add_option("SPEC|PROGRAM", flags.arguments,
-                   "A SPEC; or -- PROGRAM ARGUMENT...")
+                   "Spec file; or -- PROGRAM ARGUMENT...")
       ->required();
   AddRunFlags(*tune, flags);
   tune->add_option("--minutes", flags.minutes,
-                   "Duration of the search, with what is in the folder "
-                   "already; how much is tried follows from it and from what "
-                   "a run takes; 0: 15")
+                   "Time for the search in minutes, including the runs whose "
+                   "results are in the directory. It decides how many "
+                   "settings are tried; 0: 15")
       ->check(support::NotNegative());
   tune->add_option("--candidates", flags.candidates,
-                   "Most settings of the first round; 0: the SPEC's, or "
-                   "24 for each 15 minutes")
+                   "Maximum number of settings in the first round; 0: that of "
+                   "the spec file, or 24 per 15 minutes")
       ->check(support::NotNegative());
   tune->add_option("--final-repeats", flags.final_repeats,
-                   "Most rounds of the last comparison; 0: the SPEC's, or "
-                   "8")
+                   "Maximum number of rounds of the last comparison; 0: that "
+                   "of the spec file, or 8")
       ->check(support::NotNegative());
 }
 
-// "scaling_sweep SPEC" is "scaling_sweep run SPEC".
+// Makes "scaling_sweep run SPEC" of "scaling_sweep SPEC".
 void InsertRun(const CLI::App& app, std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   for (const char* own : {"--help", "-h", "--version"}) {
@@ -151,22 +154,22 @@ support::CommandLine<Flags> ParseCommandLine(
   support::AddVersion(app);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done; 2 a flag, a SPEC or a file is wrong; 3 compare's\n"
-      "--fail-if; 1 anything else, as when no run of a world succeeded;\n"
-      "128 + N after signal N.");
+      "Exit codes: 0 success; 2 wrong flag, spec file or other file; 3 slower\n"
+      "than compare's --fail-if allows; 1 other errors, such as a world\n"
+      "without a successful run; 128 + N after signal N.");
   Flags flags;
   AddCommands(app, flags);
   InsertRun(app, arguments);
   const bool has_dashes =
       std::count(arguments.begin(), arguments.end(), "--") > 0;
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 expects this
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& end) {
     support::EarlyEnd early = support::EndOfParsing(app, end);
     if (dynamic_cast<const CLI::ExtrasError*>(&end) != nullptr) {
       early.text +=
-          "A program's own flags come after --, as in\n"
+          "Put the program and its flags after --, for example:\n"
           "  scaling_sweep run --ranks 1,2 -- ./mine --epochs 3\n";
     }
     return {.flags = std::nullopt, .end = early};

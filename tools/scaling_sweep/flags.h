@@ -10,31 +10,33 @@ namespace hvdlite::scaling_sweep {
 
 struct Flags {
   std::string command;  // run, report, compare or tune
-  // SPEC or a program and its arguments, of run and tune; DIR; A B; FILE.
+  // run, tune: a spec file, or a program and its arguments; report: a
+  // directory; compare: two directories.
   std::vector<std::string> arguments;
-  bool after_dashes = false;  // "--" stands among them: a program's
+  bool after_dashes = false;  // "--" came before them: they are a program
 
-  std::string output;              // empty: after the SPEC's name
+  std::string output;              // empty: from the name of the spec
   std::string launcher;            // empty: hvdliterun beside this program
-  std::vector<std::string> hosts;  // instead of the SPEC's
+  std::vector<std::string> hosts;  // instead of those of the spec
   bool retry_failed = false;
-  int repeats = 0;                // 0: the SPEC's, or 3 of a program
-  double time_limit_seconds = 0;  // 0: the SPEC's, or 600
-  // Of run, for a program.
-  // Of a node; none, and no nodes: powers of two, and the cores of this one.
+  int repeats = 0;                // 0: those of the spec, or 3
+  double time_limit_seconds = 0;  // 0: that of the spec, or 600
+  // For `run` with a program.
+  // Ranks per node. Without ranks and nodes: powers of two, and the number of
+  // cores of this machine.
   std::vector<int> ranks;
   std::vector<int> nodes;
-  std::vector<int> threads;  // of a rank; none: hvdliterun's choice
+  std::vector<int> threads;  // per rank; none: hvdliterun's choice
   bool weak = false;
-  bool dry_run = false;  // tells what would be run
+  bool dry_run = false;  // only prints the commands
   std::string fail_if;
-  // Of tune.
+  // For `tune`.
   double minutes = 0;  // 0: 15
-  int candidates = 0;  // 0: the SPEC's
+  int candidates = 0;  // 0: those of the spec
   int final_repeats = 0;
 };
 
-// Of arguments without the program's name.
+// Parses the arguments, which do not contain the program's name.
 support::CommandLine<Flags> ParseCommandLine(
     std::vector<std::string> arguments);
 

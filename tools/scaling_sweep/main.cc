@@ -1,5 +1,5 @@
-// scaling_sweep: how a training scales, whether it became slower, and with
-// which settings it is fastest.
+// scaling_sweep measures how a training scales, whether it has become slower,
+// and which settings are fastest.
 
 #include <exception>
 #include <iostream>

@@ -1,4 +1,4 @@
-// What run and tune are to measure.
+// Finds what `run` and `tune` measure.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ bool HasWorlds(const Flags& flags) {
   return !flags.ranks.empty() || !flags.nodes.empty();
 }
 
-// One file that cannot be run.
+// Whether the arguments are a single file that is not executable.
 bool IsSpecFile(const std::vector<std::string>& words) {
   return words.size() == 1 && fs::is_regular_file(words.front()) &&
          access(words.front().c_str(), X_OK) != 0;
@@ -45,29 +45,28 @@ absl::Status CheckWords(const Flags& flags) {
   const bool program = NamesProgram(flags);
   if (program && !IsTuning(flags) && IsSpecFile(words)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--ranks and --nodes are for a program of the command line; '",
-        words.front(),
-        "' cannot be run, and a SPEC says its own worlds (ranks, world)"));
+        "--ranks and --nodes need a program, but '", words.front(),
+        "' is not executable. If it is a spec file, set its worlds there "
+        "(ranks, world)"));
   }
   if (!program && words.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a SPEC is one file; a program comes after --: scaling_sweep run -- ",
+        "name one spec file; to run a program, put it after --: scaling_sweep "
+        "run -- ",
         absl::StrJoin(words, " ")));
   }
   if (!program && flags.weak) {
     return absl::InvalidArgumentError(
-        "--weak is for a program of the command line; a SPEC says scaling: "
-        "WEAK");
+        "--weak needs a program; in a spec file, write scaling: WEAK");
   }
   if (!program && !flags.threads.empty()) {
     return absl::InvalidArgumentError(
-        "--threads is for a program of the command line; a SPEC says its own "
-        "threads");
+        "--threads needs a program; in a spec file, write threads: [1, 2]");
   }
   return absl::OkStatus();
 }
 
-// Of this machine: all powers of two up to its cores, and their number.
+// All powers of two up to the number of cores, and that number.
 std::vector<int> RanksOfThisMachine() {
   const int cores = support::ThisMachine().cores;
   std::vector<int> ranks;
@@ -76,7 +75,7 @@ std::vector<int> RanksOfThisMachine() {
   return ranks;
 }
 
-// --ranks on each number of --nodes; a rank a node without --ranks.
+// Adds --ranks on each number of --nodes; without --ranks one rank per node.
 void AddWorlds(const Flags& flags, Spec& spec) {
   const std::vector<int> ranks = !flags.ranks.empty()   ? flags.ranks
                                  : !flags.nodes.empty() ? std::vector<int>{1}
@@ -101,7 +100,7 @@ Spec SpecForProgram(const Flags& flags) {
   spec.set_name(IsTuning(flags) ? "tune_" + program : program);
   *spec.mutable_command() = {flags.arguments.begin(), flags.arguments.end()};
   if (!absl::StrContains(absl::StrJoin(flags.arguments, " "), "{report}")) {
-    spec.add_command("--report");  // as the trainers have it
+    spec.add_command("--report");  // the trainers' flag
     spec.add_command("{report}");
   }
   AddWorlds(flags, spec);
@@ -120,7 +119,7 @@ absl::StatusOr<Spec> SpecOfFile(const Flags& flags) {
     return absl::Status(
         spec.status().code(),
         absl::StrCat(spec.status().message(),
-                     "; to run it as a program: scaling_sweep run -- ", file));
+                     "; if it is a program: scaling_sweep run -- ", file));
   }
   if (spec.ok() && IsTuning(flags)) spec->set_name(spec->name() + "_tune");
   return spec;

@@ -1,17 +1,17 @@
-# Sourced by dev/check_debian13 and tests/packaging/deb_test.sh, after stages.sh and
-# packages.sh: a bare Debian in a folder of this machine, and commands in it.
+# Functions that make a bare Debian in a directory and run commands in it. Sourced by
+# dev/check_debian13 and tests/packaging/deb_test.sh, after stages.sh and packages.sh.
 # shellcheck shell=bash
 
-# why_no_debian: prints why none can be made here, nothing where it can.
+# why_no_debian: prints why this machine cannot make a Debian; nothing if it can.
 why_no_debian() {
   local program
   if [[ $(id -u) != 0 ]]; then
-    printf 'only root can make it; you are %s' "$(id -un)"
+    printf 'only root can make one; you are %s' "$(id -un)"
     return
   fi
   for program in apt-config git mmdebstrap unshare; do
     if ! command -v "$program" >/dev/null; then
-      printf 'there is no %s; to install it: tools/setup --debian13' "$program"
+      printf '%s is not installed; run tools/setup --debian13' "$program"
       return
     fi
   done
@@ -19,15 +19,16 @@ why_no_debian() {
     printf 'this machine does not allow mounts in namespaces (unshare --mount --pid)'
 }
 
-# The settings of this machine's apt for fetching, one a line.
+# apt_fetch_settings: prints the fetch settings of this machine's apt, one per line.
 apt_fetch_settings() {
   apt-config dump |
     grep -iE '^Acquire::((https?|ftp)::|Check-|AllowInsecure|Retries)[^ ]* "[^"]+";$' || true
 }
 
-# make_debian SUITE ROOT LOG PACKAGES: with the packages (separated by commas; files of
-# packages, too), from the mirror and with the proxy of this machine's apt. ROOT is made
-# anew. Ends the script where that fails, with status 77 if something cannot be fetched.
+# make_debian SUITE ROOT LOG PACKAGES: makes a Debian in ROOT, which is deleted first.
+# PACKAGES are names or .deb files, separated by commas. The mirror and the proxy are
+# those of this machine's apt. If it fails, the script ends, with status 77 if something
+# cannot be fetched.
 make_debian() {
   local suite=$1 root=$2 log=$3 packages=$4 setting file
   local -a settings options=()
@@ -39,17 +40,18 @@ make_debian() {
     --aptopt='Acquire::http::Timeout "30"' --aptopt='Acquire::Retries "3"' \
     --dpkgopt=force-unsafe-io "${options[@]}" \
     "$suite" "$root" "deb $(debian_mirror) $suite main"
-  # The certificates and keys that the settings name.
+  # Copy the certificates and keys that the settings name.
   for setting in "${settings[@]}"; do
     file=${setting#*\"} file=${file%\";}
     if [[ $file == /* && -f $file ]]; then install -D -m 644 "$file" "$root$file"; fi
   done
 }
 
-# enter_debian ROOT BIND COMMAND ARGUMENT...: becomes that command there, with the folder
-# BIND ("from:to") of this machine, in namespaces of mounts and processes: mounts and what
-# it leaves running end with it, however it ends. The Debian becomes the root of the first,
-# where a chroot could make no further ones.
+# enter_debian ROOT BIND COMMAND ARGUMENT...: replaces this process by COMMAND in the
+# Debian, with this machine's directory BIND ("from:to") mounted there. COMMAND has its own
+# mount and process namespaces, so its mounts and child processes always end with it. The
+# Debian becomes the root of the mount namespace (pivot_root), because a process in a
+# chroot cannot make further namespaces.
 enter_debian() {
   local root=$1 bind=$2 variable file
   local -a environment=(PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8

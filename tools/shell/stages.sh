@@ -1,13 +1,13 @@
-# Sourced by tools/setup, tools/quickstart, tools/check and others: stages that say what
-# they do and how long they took, and builds whose output stays bounded.
+# Functions that print the stages of a script with the elapsed time, and that build with
+# bounded output. Sourced by tools/setup, tools/quickstart, tools/check and others.
 # shellcheck shell=bash
 
-# Seconds since this shell started (bash counts them in SECONDS), as 3m07s.
+# elapsed: prints the time since this shell started, as 3m07s.
 elapsed() {
   printf '%dm%02ds' $((SECONDS / 60)) $((SECONDS % 60))
 }
 
-# stage TEXT...: one line that says what begins now.
+# stage TEXT...: prints which stage begins now.
 stage() {
   printf '==> [%s] %s\n' "$(elapsed)" "$*"
 }
@@ -18,10 +18,10 @@ die() {
   exit 1
 }
 
-# interrupted: ends the script as SIGINT does, 130 for a shell, and what it has started.
+# interrupted: ends the script and its child processes as SIGINT does (status 130).
 interrupted() {
   trap - INT
-  printf '%s: interrupted: what is built stays, and the same command goes on from there\n' \
+  printf '%s: interrupted. Finished parts of the build are kept; run the command again to continue\n' \
     "${0##*/}" >&2
   local -a pids=()
   mapfile -t pids < <(jobs -p)
@@ -30,9 +30,9 @@ interrupted() {
 }
 trap interrupted INT
 
-# logged LOG COMMAND...: runs COMMAND. On a terminal its output is shown as it
-# comes; elsewhere it goes to LOG, with its last line repeated every 20 s. When
-# COMMAND fails, the script ends; the end of LOG is printed.
+# logged LOG COMMAND...: runs COMMAND. On a terminal it shows the output directly.
+# Otherwise the output goes to LOG, and its last line is printed every 20 s. If COMMAND
+# fails, the end of LOG is printed and the script ends.
 logged() {
   local log=$1 status=0
   shift
@@ -44,11 +44,11 @@ logged() {
   fi
   "$@" >"$log" 2>&1 &
   local pid=$! pause=0.05 told=$SECONDS at_exit=''
-  # A subshell has none, though bash lists that of the shell.
+  # A subshell has no EXIT trap of its own, although bash lists the parent shell's.
   if ((BASH_SUBSHELL == 0)); then at_exit=$(trap -p EXIT); fi
   trap 'kill '"$pid"' 2>/dev/null || true' EXIT
   while kill -0 "$pid" 2>/dev/null; do
-    # What ends at once is not waited for; what takes long is not asked often.
+    # Poll soon for a short command, and rarely for a long one.
     sleep "$pause"
     if [[ $pause == 0.05 ]]; then pause=0.2; else pause=1; fi
     if ((SECONDS - told >= 20)); then
@@ -66,8 +66,8 @@ logged() {
   fi
 }
 
-# configure_and_build PRESET [TARGET ...]: into build/PRESET, all by default, with the
-# LibTorch of TORCH_OPTIONS (choose_torch), if that is set.
+# configure_and_build PRESET [TARGET ...]: builds the targets (default: all) in
+# build/PRESET, with the LibTorch of TORCH_OPTIONS (choose_torch) if that is set.
 configure_and_build() {
   local preset=$1
   shift
@@ -83,14 +83,14 @@ configure_and_build() {
     cmake --build --preset "$preset" --parallel "$(parallel_jobs)" "${targets[@]}"
 }
 
-# alternatives WORD...: the regular expression of any of them.
+# alternatives WORD...: prints a regular expression that matches any of the words.
 alternatives() {
   local IFS='|'
   printf '%s' "$*"
 }
 
-# How many compilers fit: one a core, and 1.5 GiB of memory for each (a source
-# file that includes LibTorch needs about that).
+# parallel_jobs: prints how many compilers can run at once: one per core, each with
+# 1.5 GiB of memory (about the need of a source file that includes LibTorch).
 parallel_jobs() {
   local cores memory_kib jobs
   cores=$(nproc)
@@ -101,13 +101,13 @@ parallel_jobs() {
   printf '%d' "$jobs"
 }
 
-# The number of cores that this process may use, hyperthreads not counted: what
-# Open MPI takes for the number of slots.
+# usable_cores: prints the number of cores that this process may use, without
+# hyperthreads. Open MPI has as many slots.
 usable_cores() {
   local cores=0 cpus
   cpus=$(nproc)
   if command -v lscpu >/dev/null; then
-    # Of the CPUs that this process may use ("0-3,8"), count the cores.
+    # Count the cores of the CPUs that this process may use ("0-3,8").
     cores=$(lscpu -p=CPU,CORE,SOCKET | awk -F, -v allowed="$(
       awk '/^Cpus_allowed_list:/ {print $2}' /proc/self/status)" '
       BEGIN {
@@ -127,8 +127,8 @@ usable_cores() {
   printf '%d' "$cores"
 }
 
-# use_fast_openblas: where OpenBLAS does not know the processor and would choose
-# kernels of a much older one, tells it which to take.
+# use_fast_openblas: sets OPENBLAS_CORETYPE if OpenBLAS does not know the processor and
+# would choose the kernels of a much older one.
 use_fast_openblas() {
   local setting
   setting=$(tools/openblas_core)
@@ -138,9 +138,9 @@ use_fast_openblas() {
   fi
 }
 
-# mpirun_arguments RANKS: sets the array MPIRUN to an mpirun command line for
-# RANKS ranks on this machine. Open MPI refuses to run as root, and with more
-# ranks than cores, unless told otherwise.
+# mpirun_arguments RANKS: sets the array MPIRUN to an mpirun command line for RANKS ranks
+# on this machine. Without special variables, Open MPI refuses to run as root and to
+# start more ranks than cores.
 mpirun_arguments() {
   local ranks=$1 cores
   local -a variables=() flags=()
@@ -149,12 +149,12 @@ mpirun_arguments() {
     variables=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
   fi
   if ((ranks > cores)); then
-    # Variables of Open MPI 4 and 5: other launchers do not understand its flags.
+    # These are variables, because other launchers do not understand Open MPI's flags.
     variables+=(OMPI_MCA_rmaps_base_oversubscribe=1
       PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
     flags=(--bind-to none)
   elif ((ranks * 2 <= cores)); then
-    flags=(--bind-to none) # several threads a rank; one core would hold all
+    flags=(--bind-to none) # a rank has several threads, which must not share one core
   fi
   MPIRUN=()
   if ((${#variables[@]} > 0)); then MPIRUN=(env "${variables[@]}"); fi

@@ -1,9 +1,9 @@
-# Sourced by tools/quickstart, tools/check and tools/install, after stages.sh: which
-# LibTorch to build with.
+# Functions that choose the LibTorch to build with. Sourced by tools/quickstart,
+# tools/check and tools/install, after stages.sh.
 # shellcheck shell=bash
 
-# path_argument FOLDER PATH: the PATH that a user has given in FOLDER, absolute; a bare
-# word that is no file there may be a command, as python3.
+# path_argument FOLDER PATH: prints the absolute path of PATH, which a user has given in
+# the directory FOLDER. A bare word that is not a file there may be a command, e.g. python3.
 path_argument() {
   if [[ $2 != */* && ! -e $1/$2 ]] && command -v "$2" >/dev/null; then
     command -v "$2"
@@ -12,8 +12,8 @@ path_argument() {
   fi
 }
 
-# torch_of_python PYTHON: prints the folder of its package torch; nothing where it has none
-# that can be built with: with CMake's files, for CPUs, of 1.13 or later, with the C++11 ABI.
+# torch_of_python PYTHON: prints the directory of its package torch, if hvdlite can be built
+# with it: it has CMake's files, is for CPUs, 1.13 or later, and has the C++11 ABI.
 torch_of_python() {
   "$1" - 2>/dev/null <<'END' || true
 import importlib.util, os, runpy
@@ -27,12 +27,12 @@ if (numbers >= [1, 13] and not (version.get("cuda") or version.get("hip"))
 END
 }
 
-# torch_prefix PATH: prints the CMake prefix of the LibTorch that PATH names: a virtual
-# environment, a Python, its package torch, an unpacked LibTorch, a prefix like /usr, or
-# the folder of its CMake files. Ends the script where that is none.
+# torch_prefix PATH: prints the CMake prefix of the LibTorch at PATH: a virtual environment,
+# a Python, its package torch, an unpacked LibTorch, a prefix like /usr, or the directory
+# of its CMake files. Ends the script if no LibTorch is there.
 torch_prefix() {
   local path=$1 place
-  [[ -e $path ]] || die "--torch $path: there is no such file or folder"
+  [[ -e $path ]] || die "--torch $path: there is no such file or directory"
   if [[ -f $path && -x $path ]]; then
     place=$(torch_of_python "$path")
     [[ -n $place ]] || die "--torch $path: this Python has no PyTorch to build with (for CPUs," \
@@ -55,22 +55,22 @@ torch_prefix() {
     "with PyTorch, its python, the package torch, an unpacked LibTorch, or /usr for Debian's"
 }
 
-# choose_torch PATH BUILD: which LibTorch to build with in the folder BUILD. PATH: that one.
-# If it is empty: what the last build there has; where there was none, the PyTorch of
-# python3, else Debian's. Sets the array TORCH_OPTIONS to what CMake has to be told, and
-# OWN_TORCH to whether it is another one than Debian's.
+# choose_torch PATH BUILD: chooses the LibTorch for the build directory BUILD: PATH, or if
+# that is empty the LibTorch of the last build there; without one, the PyTorch of python3,
+# else Debian's. Sets the array TORCH_OPTIONS to CMake's options, and OWN_TORCH to true
+# unless it is Debian's.
 # shellcheck disable=SC2034
 choose_torch() {
   local path=$1 prefix='' last=''
   TORCH_OPTIONS=()
   OWN_TORCH=false
-  # That of a virtual environment would come first.
+  # CMake would prefer the LibTorch of an active virtual environment.
   unset VIRTUAL_ENV
   last=$(sed -n 's/^Torch_DIR:[A-Z]*=//p' "$2/CMakeCache.txt" 2>/dev/null) || last=
   if [[ -z $path && -d $last ]]; then
     if [[ $last == */share/cmake/Torch ]]; then
       OWN_TORCH=true
-      stage "LibTorch: that of the last build, $last (to take Debian's: --torch /usr)"
+      stage "LibTorch: the one of the last build, $last (for Debian's: --torch /usr)"
     fi
     return
   fi
@@ -82,6 +82,6 @@ choose_torch() {
   TORCH_OPTIONS=(-UTorch_DIR -DCMAKE_PREFIX_PATH="$prefix")
   if [[ -n $prefix ]]; then
     OWN_TORCH=true
-    stage "LibTorch: $prefix (to take Debian's: --torch /usr)"
+    stage "LibTorch: $prefix (for Debian's: --torch /usr)"
   fi
 }

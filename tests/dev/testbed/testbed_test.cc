@@ -1,5 +1,5 @@
-// Run by dev/testbed on several hosts: they look like different machines to
-// the ranks, and the ranks of one host like neighbours.
+// dev/testbed runs these tests on several simulated hosts. Ranks on one host
+// share its memory; ranks on different hosts see different machines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -28,7 +28,7 @@ std::string HostOf(const Topology& topology, int rank) {
   return "host" + std::to_string(topology.cross_rank_of_rank[rank]);
 }
 
-// Every rank's file of this name in `folder`; which of them this rank sees.
+// Every rank writes a file in `folder`. Returns which of them this rank sees.
 std::vector<bool> VisibleFiles(const Topology& topology,
                                const std::string& folder) {
   const auto path = [&](int rank) {
@@ -53,7 +53,7 @@ std::vector<bool> RanksOfThisHost(const Topology& topology) {
   return ranks;
 }
 
-// Two ranks on the first host, one on the second.
+// The tests run with two ranks on the first host and one on the second.
 TEST(TestbedTest, RanksFillTheSlotsOfTheHostsInOrder) {
   const Topology topology = WorldTopology();
   ASSERT_EQ(topology.size, 3);
@@ -63,7 +63,7 @@ TEST(TestbedTest, RanksFillTheSlotsOfTheHostsInOrder) {
   EXPECT_EQ(topology.local_rank, topology.rank % 2);
 }
 
-TEST(TestbedTest, HostsHaveNamesOfTheirOwn) {
+TEST(TestbedTest, HostsHaveDifferentNames) {
   const Topology topology = WorldTopology();
   EXPECT_THAT(topology.host_of_rank,
               ::testing::ElementsAre("host0", "host0", "host1"));
@@ -72,17 +72,17 @@ TEST(TestbedTest, HostsHaveNamesOfTheirOwn) {
   EXPECT_EQ(std::string(name), HostOf(topology, topology.rank));
 }
 
-TEST(TestbedTest, SharedMemoryIsSeenByTheRanksOfAHostAlone) {
+TEST(TestbedTest, OnlyRanksOfAHostShareMemory) {
   const Topology topology = WorldTopology();
   EXPECT_EQ(VisibleFiles(topology, "/dev/shm"), RanksOfThisHost(topology));
 }
 
-TEST(TestbedTest, TemporaryFilesAreSeenByTheRanksOfAHostAlone) {
+TEST(TestbedTest, OnlyRanksOfAHostShareTemporaryFiles) {
   const Topology topology = WorldTopology();
   EXPECT_EQ(VisibleFiles(topology, "/run/tmp"), RanksOfThisHost(topology));
 }
 
-TEST(TestbedTest, HostsHaveBootIdsOfTheirOwn) {
+TEST(TestbedTest, HostsHaveDifferentBootIds) {
   const Topology topology = WorldTopology();
   constexpr int kLength = 36;
   std::string id;
@@ -99,7 +99,7 @@ TEST(TestbedTest, HostsHaveBootIdsOfTheirOwn) {
   EXPECT_EQ(same, RanksOfThisHost(topology));
 }
 
-// The address that the kernel gives for eth0.
+// Returns the hardware address of eth0 that the kernel reports.
 std::string AddressOfEth0() {
   ifreq request = {};
   std::strcpy(request.ifr_name, "eth0");
@@ -115,7 +115,7 @@ std::string AddressOfEth0() {
   return text;
 }
 
-TEST(TestbedTest, InterfacesAreListedAsTheHostHasThem) {
+TEST(TestbedTest, SysfsListsTheInterfacesOfTheHost) {
   std::string listed;
   std::ifstream("/sys/class/net/eth0/address") >> listed;
   EXPECT_EQ(listed, AddressOfEth0());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dev/testbed: arguments, exit status, and that nothing is left of a run."""
+"""Tests of dev/testbed: arguments, exit status, and that nothing remains of a run."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def testbed(*words, **options):
 
 
 def processes(marker):
-    """The processes on this machine whose command line contains `marker`."""
+    """Returns the processes on this machine whose command line contains `marker`."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open("/proc/%s/cmdline" % entry, "rb") as file:
@@ -50,19 +50,19 @@ class ArgumentsTest(unittest.TestCase):
                 self.assertEqual(result.returncode, 2)
                 self.assertIn(reason, result.stderr)
 
-    def test_a_missing_tool_is_named_and_skips(self):
+    def test_a_missing_tool_is_named_and_the_test_is_skipped(self):
         result = subprocess.run([sys.executable, "-B", "-c", PROGRAM_WITHOUT_TC, TOOL],
                                 capture_output=True, text=True)
         self.assertEqual(result.returncode, SKIPPED, result.stderr)
         self.assertIn("not installed: tc", result.stderr)
 
-    def test_exec_in_what_is_no_run_is_an_error(self):
+    def test_exec_in_another_process_than_a_run_is_an_error(self):
         result = testbed("--exec", str(os.getpid()), "host0", "--", "true")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("no run of testbed", result.stderr)
+        self.assertIn("not a run of testbed", result.stderr)
 
 
-# Runs the tool where shutil.which finds no tc.
+# Runs the tool with a shutil.which that does not find tc.
 PROGRAM_WITHOUT_TC = """
 import runpy, shutil, sys
 which = shutil.which
@@ -73,14 +73,14 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class RunTest(unittest.TestCase):
-    def test_the_environment_and_all_ranks_output_arrive(self):
+    def test_ranks_get_the_environment_and_all_output_arrives(self):
         result = testbed("3", "--slots", "1,2,1", "--", "sh", "-c", "echo $(hostname):$PROBE",
                          env=dict(os.environ, PROBE="here"))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sorted(result.stdout.split()),
                          ["host0:here", "host1:here", "host1:here", "host2:here"])
 
-    def test_status_is_the_programs(self):
+    def test_exit_status_is_that_of_the_program(self):
         self.assertEqual(testbed("2", "--", "sh", "-c", "exit 5").returncode, 5)
 
     def test_bandwidth_limits_both_ends_of_a_hosts_link(self):
@@ -91,7 +91,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("--bandwidth much", result.stderr)
 
-    def test_runs_at_the_same_time_do_not_meet(self):
+    def test_simultaneous_runs_do_not_affect_each_other(self):
         runs = [subprocess.Popen([TOOL, "2", "--", "hostname"], stdout=subprocess.PIPE, text=True)
                 for _ in range(3)]
         for run in runs:
@@ -100,17 +100,17 @@ class RunTest(unittest.TestCase):
 
 
 class EndTest(unittest.TestCase):
-    """What a run leaves behind, whose ranks and their children would sleep for ever."""
+    """Nothing remains of a run, although its ranks and their children sleep for ever."""
 
     def start(self):
-        """A run with a daemon and a rank on each host, that are all there; and their marker."""
+        """Starts a run with a daemon and a rank on each host; returns it and their marker."""
         marker = uuid.uuid4().hex
         sleep = "exec -a 'sleeper %s' sleep infinity" % marker
         script = "(setsid bash -c \"%s\" >/dev/null 2>&1 &) ; echo there; %s" % (sleep, sleep)
         run = subprocess.Popen([TOOL, "2", "--", "bash", "-c", script],
                                stdout=subprocess.PIPE, text=True)
         for clean_up in (run.stdout.close, run.wait, run.kill):
-            self.addCleanup(clean_up)  # the last one first
+            self.addCleanup(clean_up)  # called in reverse order
         for _ in range(2):
             self.assertEqual(run.stdout.readline(), "there\n")
         return run, marker
@@ -137,20 +137,20 @@ class EndTest(unittest.TestCase):
         self.check_nothing_is_left(run, marker, signal.SIGTERM)
         self.assertEqual(run.returncode, 128 + signal.SIGTERM)
 
-    def test_being_killed_ends_everything(self):
+    def test_kill_ends_everything(self):
         run, marker = self.start()
         self.check_nothing_is_left(run, marker, signal.SIGKILL)
 
     def test_daemons_end_with_the_program(self):
         marker = uuid.uuid4().hex
-        # Hydra lets ranks inherit its pipes, and waits until nobody has them any more.
+        # Ranks inherit Hydra's pipes, and Hydra waits until all processes have closed them.
         daemon = "for fd in {3..99}; do eval exec $fd'>&-'; done; exec -a %s sleep infinity" % marker
         result = testbed("2", "--", "bash", "-c",
                          '(setsid bash -c "$0" >/dev/null 2>&1 &)', daemon)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(processes(marker), [])
 
-    def test_a_command_can_be_run_in_a_host(self):
+    def test_exec_runs_a_command_in_a_host(self):
         run, _ = self.start()
         host1 = ["--exec", str(run.pid), "host1", "--"]
         result = testbed(*host1, "sh", "-c", "hostname; echo '$x'")

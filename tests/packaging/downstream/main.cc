@@ -1,6 +1,6 @@
-// A program outside the project: trains a small MLP on a fixed teacher, each
-// rank on its shard, and fails unless the loss falls and all ranks end with the
-// same parameters.
+// A program outside the project. It trains a small MLP to imitate a fixed
+// function, and fails unless the loss falls and all ranks end with the same
+// parameters.
 
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -20,7 +20,7 @@ bool Fail(const std::string& message) {
 }
 
 bool Train() {
-  torch::manual_seed(1 + hvdlite::rank());  // models differ until broadcast
+  torch::manual_seed(1 + hvdlite::rank());  // models differ before broadcast
   torch::nn::Sequential model(torch::nn::Linear(8, 32), torch::nn::Tanh(),
                               torch::nn::Linear(32, 1));
   hvdlite::broadcast_parameters(*model, /*root_rank=*/0);
@@ -54,7 +54,7 @@ bool Train() {
   return true;
 }
 
-// The library's exceptions are caught by type across the shared library.
+// A program can catch the shared library's exceptions by type.
 bool CatchAcrossLibrary() {
   if (hvdlite::size() == 1) return true;
   try {

@@ -1,8 +1,9 @@
-// A trainer that takes no time, on real hosts: mpi_trainer REPORT PIPE.
+// A fake trainer with MPI that takes no time: mpi_trainer REPORT PIPE.
 //
-// Reports 100 items/s for one rank and 90 for each more, with the host and the
-// network namespace of every rank, and OMP_NUM_THREADS. If PIPE is there, rank
-// 0 of several writes a line into it and then waits for somebody to end it.
+// Reports 100 items/s for one rank and 90 for each further rank, with the host
+// and the network namespace of every rank, and OMP_NUM_THREADS. If PIPE exists
+// and there are several ranks, rank 0 writes a line into it and then waits
+// until it is killed.
 
 #include <mpi.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ std::string NetworkNamespace() {
   return std::filesystem::read_symlink("/proc/self/ns/net", error).string();
 }
 
-// At rank 0, of each rank.
+// Returns the texts of all ranks at rank 0.
 std::vector<std::string> Gathered(const std::string& text, int size) {
   Text own = {};
   text.copy(own.data(), own.size() - 1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The published sweep over nodes of A64FX: that its SPEC says the published words, and that hvdliterun
+"""Tests the published sweep over A64FX nodes: its spec has the published arguments, and hvdliterun
 gives each rank the cores that Open MPI itself gives it for these words, on as many nodes as were
 published. Neither needs an A64FX: hvdliterun plans for a topology that it is told, Open MPI maps
 ranks to nodes that it simulates.
@@ -24,14 +24,14 @@ NODES = [1, 2, 4, 8, 16, 32, 64, 128]
 DOMAINS, CORES = 4, 12
 AS_ROOT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 A64FX = f"pack:1 numa:{DOMAINS}(memory=8000000000) l2:1(size=8388608) core:{CORES} pu:1"
-# The published words of mpirun and variables, ranks on a node, threads of a rank.
+# The published arguments of mpirun and variables, ranks per node, threads per rank.
 PUBLISHED = [
     ("ppr:1:node:pe=48", "XOS_MMM_L_HPAGE_TYPE=none", 1, 48),
     ("ppr:1:numa:pe=12", "XOS_MMM_L_PAGING_POLICY=demand:demand", 4, 12)]
 
 
 def hwloc_xml():
-    """The same machine as hwloc's XML, which Open MPI reads."""
+    """Returns the same machine as hwloc's XML, which Open MPI reads."""
     def sets(first, count, domains):
         cpus = f"0x{(1 << first + count) - (1 << first):x}"
         words = ",".join(f"0x{int(cpus, 16) >> shift & 0xffffffff:08x}" for shift in (32, 0))
@@ -56,7 +56,7 @@ def hwloc_xml():
 
 
 def dry_run():
-    """What the SPEC would run: (words, ranks) by the words of --map-by and the number of nodes."""
+    """Returns the commands of the spec: {(--map-by, nodes): (arguments, ranks)}."""
     text = subprocess.run([SWEEP, SPEC, "--dry-run"], capture_output=True, text=True, check=True).stdout
     found = {}
     for line in text.splitlines():
@@ -78,8 +78,8 @@ class PublishedA64fxTest(unittest.TestCase):
             file.write(hwloc_xml())
 
     def mapped_by_open_mpi(self, words, nodes, ranks):
-        """(node, CPUs) of each rank."""
-        # Rarely, on a busy machine, mpirun's bad end cuts the map off.
+        """Returns (node, CPUs) of each rank."""
+        # On a busy machine mpirun sometimes fails before it has printed the whole map.
         for _ in range(5):
             text = self.map_of_open_mpi(words, nodes)
             found = self.ranks_of(text[:text.rfind("\n") + 1])
@@ -89,7 +89,7 @@ class PublishedA64fxTest(unittest.TestCase):
 
     def map_of_open_mpi(self, words, nodes):
         environment = {**AS_ROOT, "TMPDIR": self.folder}
-        # It does not end well, as nothing is started; the map is there before.
+        # mpirun fails, because it starts nothing, but it prints the map before.
         return subprocess.run(
             ["mpirun", "--mca", "ras_simulator_num_nodes", str(nodes), "--mca", "ras_simulator_slots", "48",
              "--mca", "ras_simulator_topo_files", self.topology, "--map-by", words, "--bind-to", "core",
@@ -104,21 +104,21 @@ class PublishedA64fxTest(unittest.TestCase):
             elif match := re.search(r"Data for proc: \[\[\d+,1\],(\d+)\]", line):
                 rank = int(match.group(1))
             elif match := re.search(r"Binding: (?:\[(.*)\])?", line):
-                # A rank with all cores of its node is bound to none.
+                # mpirun does not bind a rank that has all cores of its node.
                 cores = (match.group(1) or "/".join("B" * DOMAINS * CORES)).split("/")
                 self.assertEqual(len(cores), DOMAINS * CORES)
                 ranks[rank] = (node, [cpu for cpu, mark in enumerate(cores) if mark == "B"])
         return [ranks[rank] for rank in sorted(ranks)]
 
     def planned(self, words):
-        """hvdliterun's plan for these words on nodes of A64FX."""
+        """Returns hvdliterun's plan for these arguments on A64FX nodes."""
         self.assertEqual(words[0], "hvdliterun")
         text = subprocess.run([LAUNCHER, "--dry-run=json", "--topology", A64FX, "--launcher", "openmpi"] + words[1:],
                               capture_output=True, text=True, env=AS_ROOT, check=False)
         self.assertEqual(text.returncode, 0, text.stderr)
         return json.loads(text.stdout)
 
-    def test_the_spec_runs_the_published_words_on_1_to_128_nodes(self):
+    def test_the_spec_runs_the_published_arguments_on_1_to_128_nodes(self):
         commands = dry_run()
         self.assertEqual(sorted(commands), sorted((words, nodes) for words, _, _, _ in PUBLISHED for nodes in NODES))
         for map_by, variable, ranks, threads in PUBLISHED:
@@ -164,7 +164,7 @@ def has_open_mpi_4():
 
 if __name__ == "__main__":
     if not has_open_mpi_4():
-        print("skipped: mpirun is not Open MPI 4, which can map ranks to nodes that are not there")
+        print("skipped: mpirun is not Open MPI 4, which can map ranks to nodes that do not exist")
         sys.exit(77)
     SWEEP, LAUNCHER = map(os.path.abspath, sys.argv[1:3])
     del sys.argv[1:3]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scaling_sweep with the real hvdliterun: that it knows what that does.
+"""Tests scaling_sweep with the real hvdliterun: it must know the launcher's plans.
 
 usage: scaling_sweep_launch_test.py SCALING_SWEEP HVDLITERUN MPI_TRAINER
 """
@@ -16,7 +16,7 @@ from launchers import AS_ROOT  # noqa: E402
 
 SWEEP = LAUNCHER = TRAINER = None  # of the command line
 
-# Of the crowds, rank 0 has more threads than any machine has cores.
+# The settings "crowd ..." have more threads than any machine has cores.
 SPEC = """
 name: "threads"
 command: ["%s", "{report}", "/none"]
@@ -48,7 +48,7 @@ class LaunchTest(unittest.TestCase):
             self.assertEqual(sweep.returncode, 2, sweep.stdout + sweep.stderr)
             self.assertIn("on 2 hosts, not on 1", sweep.stderr)
 
-    def test_threads_are_those_that_ranks_had_and_crowds_are_found(self):
+    def test_threads_of_ranks_are_reported_and_oversubscription_is_found(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(
             ("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
         environment.update(AS_ROOT)

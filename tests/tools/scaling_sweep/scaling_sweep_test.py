@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scaling_sweep as its users start it, with a launcher and a trainer that take no time.
+"""Tests scaling_sweep as its users start it, with a fake launcher and a fake trainer that take no time.
 
 usage: scaling_sweep_test.py PROGRAM [unittest's arguments]
 """
@@ -74,12 +74,12 @@ class SweepTest(unittest.TestCase):
         lines = [json.loads(line) for line in self.lines(output, "results.jsonl")]
         return [line for line in lines if "configuration" in line]
 
-    def test_files_of_others_are_not_replaced(self):
+    def test_files_of_other_programs_are_not_replaced(self):
         os.mkdir(self.path("out"))
         with open(self.path("out", "table.csv"), "w", encoding="utf-8") as file:
             file.write("earlier")
         text = self.sweep("out", code=2)
-        self.assertIn("it holds table.csv, and no results of scaling_sweep", text)
+        self.assertIn("it contains table.csv, but no results of scaling_sweep", text)
         self.assertEqual(os.listdir(self.path("out")), ["table.csv"])
         self.assertEqual(self.read("out", "table.csv"), "earlier")
 
@@ -121,14 +121,14 @@ class SweepTest(unittest.TestCase):
         self.run_program("report", self.path("out"))
         self.assertEqual(self.read("out", "report.html"), page)
 
-    def test_an_interrupted_sweep_goes_on_where_it_was(self):
+    def test_an_interrupted_sweep_continues(self):
         os.mkfifo(self.path("pipe"))
         spec = self.write_spec()
         variables = {"FAKE_BLOCK_CALL": "2", "FAKE_PIPE": self.path("pipe")}
         with subprocess.Popen(
                 [PROGRAM, spec, "--output", self.path("out"), "--launcher-program", LAUNCHER],
                 env=self.environment(variables), text=True, stdout=subprocess.PIPE) as child:
-            self.assertIn("first a run that tells", child.stdout.readline())
+            self.assertIn("first a run that shows", child.stdout.readline())
             self.assertIn("[1/9]", child.stdout.readline())
             self.assertEqual(self.read("pipe"), "here\n")  # the second run has begun
             self.assertEqual(len(self.samples("out")), 1)  # is on the disk already
@@ -152,8 +152,8 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails" ranks: 1 argument: "--fail" }
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec, code=1)
-        self.assertIn("ended with exit code 3; its last words: it fails / see --help", text)
-        self.assertIn("\nno run succeeded (--retry-failed runs them again):\n  1 rank, fails\n"
+        self.assertIn("ended with exit code 3; last output: it fails / see --help", text)
+        self.assertIn("\nno successful run (--retry-failed repeats them):\n  1 rank, fails\n"
                       "  1 rank, fails alone\n", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
@@ -163,17 +163,17 @@ class SweepTest(unittest.TestCase):
         self.sweep("out", spec, code=1)
         self.assertEqual(len(self.lines("calls")), calls)
         self.sweep("out", spec, flags=["--retry-failed"], code=1)
-        # Those that run without the launcher are no calls of it.
+        # Runs without the launcher do not call it.
         self.assertEqual(len(self.lines("calls")), calls + 3)
 
-    def test_where_no_rank_tells_why_the_launcher_does(self):
+    def test_the_launcher_gives_the_reason_if_no_rank_does(self):
         for flag, cause in (("--lost", "ssh: no such host"), ("--later", "A host is lost.")):
             text = self.run_program(
                 "run", "--ranks", "1", "--repeats", "1", "--launcher-program", LAUNCHER,
                 "-o", self.path(flag), "--", TRAINER, "--lost", flag, code=1)
-            self.assertIn("its last words: " + cause + " / hvdliterun: mpirun ended with", text)
+            self.assertIn("last output: " + cause + " / hvdliterun: mpirun ended with", text)
 
-    def test_a_program_that_is_not_there_is_not_tried(self):
+    def test_a_missing_program_is_not_started(self):
         for program, remedy in (("./mine", "correct the path"), ("no-such-program", "PATH")):
             text = self.run_program("run", "--ranks", "1,2", "--launcher-program", LAUNCHER,
                                     "--output", self.path("out"), "--", program, code=2)
@@ -197,7 +197,7 @@ class SweepTest(unittest.TestCase):
         for text in (self.sweep("out", self.path("spec.txt"), code=1),
                      self.run_trainer("--hang", flags=("--time-limit", "0.2"))):
             self.assertIn("took longer than the limit of 0.2 s", text)
-            self.assertIn("It printed nothing.\nLet it do less, or give it more time (--time-limit", text)
+            self.assertIn("It printed nothing.\nReduce its work, or raise the limit (--time-limit", text)
         self.assertEqual(self.samples("out"), [])
 
     def run_trainer(self, *arguments, flags=("--ranks", "1,2,4"), code=1, **variables):
@@ -211,36 +211,36 @@ class SweepTest(unittest.TestCase):
             with self.subTest(flags):
                 text = self.run_trainer(*flags)
                 self.assertIn("%s %s" % (TRAINER, flags[0]), text)
-                self.assertIn("does not work here, and no more is run: 1 rank, ", text)
-                self.assertIn("Correct the program or its arguments; the same command", text)
+                self.assertIn("does not work here, so nothing else is run. 1 rank: ", text)
+                self.assertIn("Correct the program or its arguments. Then run the command again", text)
                 for part in told:
                     self.assertIn(part, text)
                 self.assertEqual(len(self.lines("calls")), 1)
                 self.assertEqual(self.samples("trained"), [])
                 os.remove(self.calls)
-        # Nothing of it is in the way of a program that works.
+        # Nothing remains that would prevent a working program from running.
         self.run_trainer(code=0)
         self.assertEqual(len(self.samples("trained")), 6)
 
     def test_a_program_that_crashes_is_tried_in_its_smallest_and_largest_world(self):
         text = self.run_trainer("--crash")
-        self.assertIn("no more is run: 4 ranks, ended with exit code 139 (Segmentation fault)", text)
+        self.assertIn("nothing else is run. 4 ranks: ended with exit code 139 (Segmentation fault)", text)
         self.assertIn("  | about to\n", text)
         self.assertEqual(len(self.lines("calls")), 2)
 
-    def test_what_only_large_worlds_can_do_is_measured_there(self):
+    def test_a_program_that_works_only_in_large_worlds_is_measured(self):
         self.run_trainer(FAKE_FAIL_BELOW="2")
         self.assertEqual([(sample["ranks"], bool(sample["items_per_second"])) for sample in self.samples("trained")],
                          [(1, False), (4, True), (2, True), (4, True), (2, True), (1, False)])
 
-    def test_a_program_without_worlds_runs_in_those_of_this_machine(self):
+    def test_the_default_worlds_fit_this_machine(self):
         self.run_trainer(flags=(), code=0)
         ranks = sorted({sample["ranks"] for sample in self.samples("trained")})
         self.assertEqual(ranks[0], 1)
         self.assertEqual(ranks[:-1], [2 ** i for i in range(len(ranks) - 1)])
         self.assertIn("does not work here", self.run_program("run", "--", "true", code=1))
 
-    def test_parts_of_a_trace_are_linked(self):
+    def test_per_rank_trace_files_are_linked(self):
         self.sweep("out", FAKE_PARTS="1")
         sample = self.samples("out")[0]
         self.assertTrue(sample["trace"].endswith("trace.json.rank00000"))
@@ -261,21 +261,21 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, "190")
         self.assertIn("strong: T1/(N*TN)", text)
         self.assertTrue(os.path.exists(self.path("out", "report.html")))
-        # More ranks go on, and nothing is run twice.
+        # More ranks continue the sweep, and no run is repeated.
         text = self.run_program(*command[:2], "1,2,4", *command[3:], "--", TRAINER, "--epochs", "3")
         self.assertEqual([sample["ranks"] for sample in self.samples("out")[4:]], [4, 4])
         self.assertRegex(text, r"(?m)^ *4 ")
         self.assertRegex(text, r"(?m)^ *2 ")
-        # Its own {report} is enough, and other words are another command.
+        # A program with its own {report} gets no --report. Other arguments are another command.
         own = ["--", TRAINER, "--report={report}", "--report", "{report}"]
-        self.assertIn("another SPEC or command", self.run_program(*command, *own, code=2))
+        self.assertIn("another spec file or command", self.run_program(*command, *own, code=2))
         self.run_program("run", "--ranks", "1", "--weak", "--repeats", "1", "--launcher-program",
                          LAUNCHER, *own)
         sample = self.samples("fake_trainer.sweep")[0]
         self.assertEqual(sample["command"].count("--report"), 1)
         self.assertIn("weak: T1/TN", self.read("fake_trainer.sweep", "table.txt"))
 
-    def test_a_programs_sweep_goes_on_with_more_repeats_on_other_hosts(self):
+    def test_a_programs_sweep_continues_with_more_repeats_on_other_hosts(self):
         def sweep(hosts, repeats, code=0):
             return self.run_program(
                 "run", "--nodes", "1,2", "--ranks", "2", "--hosts", hosts, "--repeats", repeats,
@@ -285,9 +285,9 @@ class SweepTest(unittest.TestCase):
         hosts = [sample["command"][sample["command"].index("-H") + 1]
                  for sample in self.samples("out")]
         self.assertEqual(hosts, ["a1:2", "a1:2,a2:2", "b1:2,b2:2", "b1:2"])
-        # What fewer hosts can run goes on; a world that they cannot waits for more.
+        # With fewer hosts, worlds that fit continue; others are left out.
         text = sweep("a1", "3")
-        self.assertIn("left out: 1 configuration of 2 nodes, for hosts that are named: 1;", text)
+        self.assertIn("left out: 1 configuration of 2 nodes; hosts named: 1.", text)
         self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 2, 1, 1])
         sweep("c1,c2", "3")
         self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 2, 1, 1, 2])
@@ -329,15 +329,15 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(lines[1], r"/trace\.json %s --report %s[^ ]*/1/report\.json$" % (TRAINER, folder))
         self.assertTrue(lines[5].startswith("hvdliterun -np 8 -H node1:2,node2:2,node3:2,node4:2 "), lines[5])
         self.assertRegex(lines[7], "^B=2 HVDLITE_TIMELINE=[^ ]* %s --report " % TRAINER)
-        self.assertEqual(lines[8:], ["# 8 runs: each 2 times, at most 600 s"])
+        self.assertEqual(lines[8:], ["# 8 runs: each command 2 times, at most 600 s"])
         self.assertFalse(os.path.exists(self.path("out")))
         self.assertFalse(os.path.exists(self.calls))
         named = self.run_program(self.path("spec.txt"), "--dry-run", "--hosts", "h1,h2")
         self.assertIn("-np 4 -H h1:2,h2:2 ", named)
-        self.assertIn("left out: 1 configuration of 4 nodes, for hosts that are named: 2;", named)
+        self.assertIn("left out: 1 configuration of 4 nodes; hosts named: 2.", named)
         self.assertNotIn("-np 8", named)
 
-    def test_worlds_wait_for_a_command_with_enough_hosts(self):
+    def test_worlds_without_enough_hosts_run_in_a_later_command(self):
         spec = self.write_cluster_spec()
         self.assertIn("2 nodes need as many hosts; 0 are named", self.sweep("out", spec, code=2))
         text = self.sweep("out", spec, flags=["--hosts", "h1,h2"])
@@ -348,22 +348,22 @@ class SweepTest(unittest.TestCase):
         self.assertEqual([sample["nodes"] for sample in self.samples("out")][6:], [4, 4])
         self.assertEqual(len(self.lines("out", "table.csv")), 5)
 
-    def test_what_is_neither_spec_nor_program_is_told_what_to_say(self):
+    def test_wrong_arguments_are_answered_with_the_right_ones(self):
         for arguments, answer in (
                 (["run", TRAINER, "epochs"], "scaling_sweep run -- %s epochs" % TRAINER),
                 (["run", TRAINER], "scaling_sweep run -- " + TRAINER),
-                (["run", "--ranks", "2", self.write_spec()], "a SPEC says its own worlds"),
-                (["run", "--weak", self.write_spec()], "a SPEC says scaling: WEAK"),
-                (["run", "--threads", "1", self.write_spec()], "a SPEC says its own threads"),
-                (["run", "--threads", "0", "--ranks", "1", "--", TRAINER], "as 1,2,4, but is 0"),
-                (["run", "--ranks", "1,two", "--", TRAINER], "as 1,2,4, but is 1,two"),
-                (["run", "--ranks", "2,2", "--", TRAINER], "comes twice"),
-                ([self.path("none")], "cannot read the SPEC"),
+                (["run", "--ranks", "2", self.write_spec()], "set its worlds there"),
+                (["run", "--weak", self.write_spec()], "in a spec file, write scaling: WEAK"),
+                (["run", "--threads", "1", self.write_spec()], "in a spec file, write threads"),
+                (["run", "--threads", "0", "--ranks", "1", "--", TRAINER], "such as 1,2,4, but is 0"),
+                (["run", "--ranks", "1,two", "--", TRAINER], "such as 1,2,4, but is 1,two"),
+                (["run", "--ranks", "2,2", "--", TRAINER], "occurs twice"),
+                ([self.path("none")], "cannot read the spec file"),
                 ([self.write_spec(), "--launcher-program", "/none"], "cannot start")):
             with self.subTest(arguments):
                 self.assertIn(answer, self.run_program(*arguments, code=2))
 
-    def test_compare_ends_with_1_where_something_became_slower(self):
+    def test_compare_ends_with_3_if_something_became_slower(self):
         self.sweep("a")
         self.sweep("slow", FAKE_FACTOR="0.8")
         self.sweep("broken", code=1, FAKE_FAIL_BELOW="2")
@@ -372,7 +372,7 @@ class SweepTest(unittest.TestCase):
                 ("a", "slow", ["--fail-if", "-5%"], 3, "verdict: FAILS -5.0 %"),
                 ("a", "slow", ["--fail-if", "-25%"], 0, "verdict: slower"),
                 ("slow", "a", ["--fail-if", "-5%"], 0, "verdict: faster"),
-                ("a", "broken", ["--fail-if", "-5%"], 3, "no success in the second"),
+                ("a", "broken", ["--fail-if", "-5%"], 3, "no run succeeded in the second"),
                 ("a:none", "slow", [], 2, "has no setting 'none'; it has "),
                 ("a", "none", [], 2, "cannot read")):
             with self.subTest(first + " " + second):
@@ -394,12 +394,12 @@ class SweepTest(unittest.TestCase):
         command = self.tune_command()
         quiet = {"FAKE_OTHERS": "0.01 of 2 CPUs: quiet", "FAKE_MISSING": "tcmalloc"}
         text = self.run_program(*command, **quiet)
-        self.assertIn("blas=fast, world=2 by hvdliterun's defaults: 3.800 [3.800, 3.800], faster (3 rounds)", text)
-        self.assertIn("Recommended: blas=fast, world=2\nRun it by\n", text)
+        self.assertIn("blas=fast, world=2 / hvdliterun's defaults: 3.800 [3.800, 3.800], faster (3 rounds)", text)
+        self.assertIn("Recommended: blas=fast, world=2\nRun it with\n", text)
         self.assertIn("-np 2 --threads 1 --set FAKE_BLAS=fast %s --report report.json" % TRAINER,
                       text)
         self.assertRegex(text, r"[0-9]+ runs; 0 disturbed by other programs")
-        # What is not installed was never started, and the answer says what to install.
+        # A missing allocator was never started, and the message says what to install.
         self.assertIn("allocator=tcmalloc: libtcmalloc.so is not on this machine (Debian: libtcmalloc2)", text)
         self.assertNotIn("tcmalloc", self.read("calls"))
         self.assertIn("jemalloc", self.read("calls"))
@@ -407,21 +407,21 @@ class SweepTest(unittest.TestCase):
         alone = [sample for sample in self.samples("out") if
                  sample["setting"] == "LibTorch's defaults"]
         self.assertEqual(alone[0]["command"][0], TRAINER)
-        # What hvdliterun does by itself is taken away in turn.
+        # Each of hvdliterun's defaults is removed in turn.
         less = [sample for sample in self.samples("out") if
-                sample["setting"] == "blas=fast, world=2, less hvdliterun's threads"]
+                sample["setting"] == "blas=fast, world=2, without hvdliterun's threads"]
         self.assertEqual(len(less), 3)
         self.assertIn("env -u OMP_NUM_THREADS %s" % TRAINER, " ".join(less[0]["command"]))
         self.assertEqual(less[0]["threads_used"], 0)
         self.assertRegex(text, r"hvdliterun's threads \(OMP_NUM_THREADS=1\) +1.000 .* no signi")
         self.assertIn(self.read("out", "tuning.txt"), text)
-        # Again: everything is there already.
+        # The second time all results are there already.
         calls = len(self.lines("calls"))
         again = self.run_program(*command, **quiet)
         self.assertEqual(len(self.lines("calls")), calls)
         self.assertEqual(again[again.index("rank  "):], text[text.index("rank  "):])
 
-    def test_an_interrupted_tune_says_what_it_has_found(self):
+    def test_an_interrupted_tune_reports_its_result(self):
         os.mkfifo(self.path("pipe"))
         command = self.tune_command()
         variables = {"FAKE_BLOCK_CALL": "16", "FAKE_PIPE": self.path("pipe"),
@@ -439,18 +439,18 @@ class SweepTest(unittest.TestCase):
                     text = child.stdout.read()
                 self.assertEqual(child.returncode, code)
                 self.assertRegex(text, r"(?m)^ +1  .*blas=fast")
-                self.assertIn("This is as far as the search has come.", text)
-                self.assertIn("interrupted; the same command goes on from here", text)
+                self.assertIn("The search is not finished", text)
+                self.assertIn("interrupted; run the command again to continue", text)
                 self.assertIn(self.read(folder, "tuning.txt"), text)
 
-    def test_tune_that_has_no_time_for_one_run_needs_minutes(self):
+    def test_tune_without_time_for_one_run_asks_for_more_minutes(self):
         text = self.run_program("tune", "--minutes", "0.02", "--launcher-program", LAUNCHER, "--", TRAINER,
                                 "--hang", code=2)
-        self.assertRegex(text, r"took longer than the limit of [0-9.]+ s \(what is left of --minutes\); see .*log")
-        self.assertIn("say more --minutes, or give the program less to do", text)
+        self.assertRegex(text, r"took longer than the limit of [0-9.]+ s \(the rest of --minutes\); see .*log")
+        self.assertIn("use more --minutes, or make the program do less", text)
         self.assertNotIn("--time-limit", text)
 
-    def test_tune_takes_a_program(self):
+    def test_tune_accepts_a_program(self):
         text = self.run_program("tune", "--launcher-program", LAUNCHER, "--candidates", "1",
                                 "--final-repeats", "2", "--", TRAINER)
         self.assertIn("preset=interleave", text)
@@ -473,8 +473,8 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, "1 +[^ ]*2 nodes of ")
         self.assertRegex(text, r"-np (\d+) -H h1:(\d+),h2:\2 ")
 
-    def test_if_the_defaults_fail_so_does_tune(self):
-        self.assertIn("does not work here, and no more is run", self.run_program(
+    def test_tune_fails_if_the_defaults_fail(self):
+        self.assertIn("does not work here, so nothing else is run", self.run_program(
             "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
             code=1))
 

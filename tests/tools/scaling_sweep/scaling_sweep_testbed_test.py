@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scaling_sweep across hosts that are namespaces (dev/testbed), by the real hvdliterun.
+"""Tests scaling_sweep on simulated hosts (dev/testbed), with the real hvdliterun.
 
 usage: scaling_sweep_testbed_test.py SCALING_SWEEP HVDLITERUN MPI_TRAINER
 """
@@ -75,7 +75,7 @@ class TestbedSweepTest(unittest.TestCase):
             self.assertEqual(report["hosts"], ["host0", "host1"][:sample["nodes"]])
             self.assertEqual(len(set(report["networks"])), sample["nodes"])
             self.assertIn("-H", sample["command"])
-        # What this host's launcher plans says nothing about those.
+        # The plan of this host's launcher is not valid for the other hosts.
         files = [name for _, _, names in os.walk(self.path("out", "runs")) for name in names]
         self.assertIn("report.json", files)
         self.assertNotIn("launch_plan.txt", files)
@@ -84,7 +84,7 @@ class TestbedSweepTest(unittest.TestCase):
                           for row in self.table()], [("1", "1", "1", "1", "1"),
                                                      ("2", "2", "2", "1.9", "0.95")])
 
-    def test_a_sweep_whose_machine_went_down_goes_on_where_it_was_on_other_hosts(self):
+    def test_a_sweep_continues_on_other_hosts_after_a_crash(self):
         os.mkfifo(self.path("pipe"))
         with self.start() as child:
             with open(self.path("pipe"), encoding="utf-8") as pipe:
@@ -99,7 +99,7 @@ class TestbedSweepTest(unittest.TestCase):
         self.assertNotIn("[1/4]", text)
         self.assertIn("[2/4]", text)
         samples = self.samples()
-        # What was measured before stands as it was, and was not run again.
+        # Earlier results are unchanged, and their runs are not repeated.
         self.assertEqual(samples[0], first)
         self.assertEqual(os.stat(self.path("out", first["report"])).st_mtime_ns, written)
         self.assertEqual([(sample["nodes"], sample["repeat"]) for sample in samples],

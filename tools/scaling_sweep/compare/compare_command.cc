@@ -1,4 +1,4 @@
-// compare.
+// The subcommand `compare`.
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kCompareSeed = 1;
 
-// DIR or DIR:SETTING.
+// Reads one side: DIR or DIR:SETTING.
 absl::StatusOr<Side> ReadSide(const std::string& argument) {
   std::string directory = argument;
   Side side;

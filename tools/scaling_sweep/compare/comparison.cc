@@ -26,9 +26,9 @@ using google::protobuf::util::MessageDifferencer;
 std::vector<std::string> Differences(const google::protobuf::Message& a,
                                      const google::protobuf::Message& b) {
   MessageDifferencer differencer;
-  // A word that is added does not change all after it.
+  // An added argument must not shift the arguments after it.
   differencer.set_repeated_field_comparison(MessageDifferencer::AS_SMART_LIST);
-  // Nor does the order of variables matter.
+  // The order of variables does not matter either.
   const auto* const name =
       Variable::descriptor()->FindFieldByNumber(Variable::kNameFieldNumber);
   differencer.TreatAsMap(
@@ -42,14 +42,14 @@ std::vector<std::string> Differences(const google::protobuf::Message& a,
   differencer.Compare(a, b);
   std::vector<std::string> lines =
       absl::StrSplit(text, '\n', absl::SkipEmpty());
-  // What is there, though elsewhere.
+  // An element that only moved in its list is no difference.
   std::erase_if(lines, [](const std::string& line) {
     return absl::StartsWith(line, "moved:");
   });
   return lines;
 }
 
-// Of what every run has in common.
+// Returns the parts of a spec that decide what every run does.
 Spec CommonPart(Spec spec) {
   spec.clear_name();
   spec.clear_repeats();
@@ -82,11 +82,11 @@ const Setting* Find(const Spec& spec, const std::string& name) {
   return nullptr;
 }
 
-// A line for each part that changes what a run of a configuration does:
-// program, batch, variables, flags, what counts of the report. Not how many
-// runs there are, in which order and of which configurations. Of settings those
-// of the same name are compared or, if `setting` is given, that one alone; ""
-// is none. The lines are for people: "modified: batch.size: 8 -> 16".
+// Returns a line for each difference that changes what a run does: program,
+// mini-batch, variables, flags, counted items. Number and order of runs and the
+// list of configurations do not count. Compares settings of the same name, or
+// only `setting` if it is given; "" means none. The lines are for people:
+// "modified: batch.size: 8 -> 16".
 std::vector<std::string> SpecDifferences(
     const Spec& a, const Spec& b, const std::optional<std::string>& setting) {
   std::vector<std::string> lines = Differences(CommonPart(a), CommonPart(b));
@@ -128,7 +128,8 @@ const Speeds* Find(const NamedSpeeds& all, const std::string& name) {
   return nullptr;
 }
 
-// Of one setting or, without one, of all; in the order of the results.
+// Groups the samples of one setting (of all if none is given), in the order of
+// the results.
 absl::StatusOr<NamedSpeeds> SpeedsOf(
     const Side& side, const std::optional<std::string>& setting) {
   NamedSpeeds all;
@@ -146,7 +147,7 @@ absl::StatusOr<NamedSpeeds> SpeedsOf(
       return absl::InvalidArgumentError(absl::StrCat(
           "two configurations of one side are '", name, "': \"",
           found->second.configuration, "\" and \"", sample.configuration,
-          "\"; rename their settings, or compare one setting, as DIR:SETTING"));
+          "\"; rename their settings, or compare one setting: DIR:SETTING"));
     }
     found->second.oversubscribed |= sample.oversubscribed;
     if (sample.items_per_second) {
@@ -156,8 +157,8 @@ absl::StatusOr<NamedSpeeds> SpeedsOf(
   return all;
 }
 
-// Which setting of `side` to compare with `other`: where only the other names
-// one, that or the only one that there is; nullopt: all.
+// Returns the setting of `side` to compare with `other`. If only `other` names
+// one: the same setting, or the only one of `side`. nullopt: all settings.
 absl::StatusOr<std::optional<std::string>> SettingFor(const Side& side,
                                                       const Side& other) {
   if (side.setting || !other.setting) return side.setting;
@@ -167,10 +168,11 @@ absl::StatusOr<std::optional<std::string>> SettingFor(const Side& side,
   }
   if (settings.contains(*other.setting)) return other.setting;
   if (settings.size() == 1) return *settings.begin();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "one side is of the setting '", *other.setting,
-      "', which the other has not; name one of the other's, as DIR:SETTING: '",
-      absl::StrJoin(settings, "', '"), "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("one side has the setting '", *other.setting,
+                   "', which the other side lacks; name one of its settings as "
+                   "DIR:SETTING: '",
+                   absl::StrJoin(settings, "', '"), "'"));
 }
 
 std::vector<double> Ratios(const Speeds& a, const Speeds& b) {
@@ -194,10 +196,11 @@ absl::Status CheckItems(const Spec& a, const Spec& b) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the first counts ", a.items(), ", the second ", b.items(),
-      ": their speeds are no pair; measure both with the same items"));
+      ": their speeds cannot be compared; measure both with the same items"));
 }
 
-// Of the settings that are compared; two of different names differ on purpose.
+// Notes how the compared settings differ. Settings with different names differ
+// on purpose.
 std::vector<std::string> SpecNotes(
     const Side& a, const Side& b, const std::optional<std::string>& setting_a,
     const std::optional<std::string>& setting_b) {
@@ -206,7 +209,7 @@ std::vector<std::string> SpecNotes(
   std::vector<std::string> notes;
   for (const std::string& line :
        SpecDifferences(a.results.spec, b.results.spec, same)) {
-    notes.push_back(absl::StrCat("the SPECs differ: ", line));
+    notes.push_back(absl::StrCat("the spec files differ: ", line));
   }
   return notes;
 }
@@ -235,7 +238,7 @@ std::vector<std::string> Cells(const std::string& name, int pairs,
           verdict};
 }
 
-// Of `groups`, the ratios of the comparison's configurations.
+// Estimates the ratio of all configurations in `groups` together.
 void EstimateOverall(const std::vector<std::vector<double>>& groups,
                      uint64_t seed, Comparison& comparison) {
   std::vector<std::vector<double>> scattered;
@@ -248,7 +251,7 @@ void EstimateOverall(const std::vector<std::vector<double>>& groups,
     } else {
       left_out.push_back(
           absl::StrCat(compared.name,
-                       ": one pair, which has no interval; it is no part of "
+                       ": one pair has no interval, so it does not count in "
                        "'all together'"));
     }
   }
@@ -297,7 +300,7 @@ absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
   Comparison comparison;
   comparison.notes = SpecNotes(a, b, setting_a, setting_b);
   std::vector<std::vector<double>> groups;
-  bool broken = false;  // a configuration of both that succeeds no more
+  bool broken = false;  // a configuration of both no longer succeeds
   for (const auto& [name, in_a] : speeds_a) {
     const Speeds* const in_b = Find(speeds_b, name);
     const bool lost =
@@ -327,8 +330,8 @@ absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
   }
   if (groups.empty() && !broken) {
     return absl::InvalidArgumentError(
-        "the two have no configuration and repeat in common that succeeded; "
-        "measure both with the same SPEC");
+        "no configuration and repeat succeeded on both sides; measure both "
+        "with the same spec file");
   }
   if (Hosts(a) != Hosts(b)) {
     comparison.notes.push_back("the two ran on different hosts");
@@ -344,7 +347,7 @@ absl::StatusOr<double> ParseThreshold(const std::string& text) {
       !absl::SimpleAtod(number, &percent) || !(percent > -100) ||
       !(percent <= 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--fail-if takes a percentage from -100% to 0%, such as -5%, not '",
+        "--fail-if must be a percentage from -100% to 0%, such as -5%, not '",
         text, "'"));
   }
   return 1 + percent / 100;
@@ -371,7 +374,7 @@ std::string ComparisonText(const Comparison& comparison,
   }
   for (const std::string& name : comparison.lost) {
     absl::StrAppend(&text, threshold ? "FAILS: " : "note: ", name,
-                    ": no success in the second\n");
+                    ": no run succeeded in the second\n");
   }
   const std::string overall = rows.empty() ? "no run succeeded on both sides"
                                            : VerdictOn(comparison.overall);

@@ -22,8 +22,8 @@ using Group = std::vector<size_t>;
 
 using Intervals = std::optional<support::Interval> Row::*;
 
-// A curve of `value_of(row)` over `x_of(row)`; its error bars are as long as
-// `interval`, which is that of `measured`.
+// Returns a curve of `value_of(row)` over `x_of(row)`. Its error bars scale
+// `interval`, which belongs to `measured`.
 template <typename XOf, typename ValueOf>
 support::Curve CurveOf(const ScalingTable& table, const Group& group,
                        const XOf& x_of, const ValueOf& value_of,
@@ -44,7 +44,7 @@ support::Curve CurveOf(const ScalingTable& table, const Group& group,
   return curve;
 }
 
-// Of rows with the same N the fastest, which is what that N can.
+// Returns the fastest row of each N.
 Group FastestOfEachN(const ScalingTable& table, const Group& group) {
   Group fastest;
   for (const size_t index : group) {
@@ -72,7 +72,8 @@ support::Curve Ideal(const std::set<double>& all_n, const IdealOf& ideal_of) {
 
 using Charts = std::vector<std::pair<std::string, support::Chart>>;
 
-// Over ranks where N counts cores: worlds of as many cores stand apart there.
+// If N counts cores, x is the number of ranks, which separates worlds with the
+// same number of cores.
 void AddSpeedChart(const ScalingTable& table, Charts& charts) {
   const bool by_ranks = table.counted == Counted::kCores;
   const auto x_of = [&](const Row& row) -> double {
@@ -86,7 +87,7 @@ void AddSpeedChart(const ScalingTable& table, Charts& charts) {
       .log_x = true,
       .log_y = true};
   std::set<double> all_x;
-  double per_x = 0;  // of the group that is the fastest per N
+  double per_x = 0;  // of the series that is fastest per N
   for (Group group : table.Groups()) {
     std::stable_sort(group.begin(), group.end(), [&](size_t a, size_t b) {
       return x_of(table.rows[a]) < x_of(table.rows[b]);

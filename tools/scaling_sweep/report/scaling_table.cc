@@ -18,12 +18,12 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr uint64_t kTableSeed = 1;  // of the intervals
+constexpr uint64_t kTableSeed = 1;  // for the intervals
 
 using support::Properties;
 using timeline::TimeShares;
 
-// Rows with the same differ in N alone.
+// Rows with the same key differ only in N.
 auto SeriesKey(const ScalingTable& table, const Row& row) {
   const Configuration& configuration = row.configuration;
   return std::make_tuple(
@@ -58,7 +58,7 @@ std::optional<TimeShares> MeanShares(const std::vector<Sample>& samples,
   return sums;
 }
 
-// Of the runs that succeeded.
+// Returns the speeds of the successful runs.
 std::vector<double> SpeedsOf(const std::vector<Sample>& samples) {
   std::vector<double> speeds;
   for (const Sample& sample : samples) {
@@ -77,7 +77,7 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
   const std::vector<double> speeds = SpeedsOf(samples);
   row.failures = static_cast<int>(samples.size() - speeds.size());
   for (const Sample& sample : samples) {
-    // A run that failed may not have told its threads.
+    // A failed run may not have reported its threads.
     if (!speeds.empty() && !sample.items_per_second) continue;
     row.oversubscribed |= sample.oversubscribed;
     if (sample.threads_used > 0) row.threads.insert(sample.threads_used);
@@ -134,7 +134,7 @@ void FillInEfficiency(ScalingTable& table) {
     row.base_n = base.n;
     row.is_reference = &row == &base;
     row.speed_up = *row.items_per_second / *base.items_per_second;
-    // In both kinds of scaling what N does, by N times what 1 does.
+    // In both kinds of scaling: the speed of N divided by N times that of 1.
     row.efficiency = *row.speed_up * base.n / row.n;
     if (row.is_reference) continue;
     row.efficiency_interval = support::MedianRatioInterval(
@@ -164,7 +164,7 @@ Properties SettingsOf(const Spec& spec) {
   }
   if (spec.warmup_intervals() > 0) {
     add("warm-up", absl::StrCat(spec.warmup_intervals(),
-                                " intervals of each report do not count"));
+                                " intervals of each report are ignored"));
   }
   const auto variables = [](const auto& list) {
     return absl::StrJoin(list, " ", [](std::string* out, const Variable& v) {
@@ -232,7 +232,7 @@ std::string ScalingTable::EfficiencyTitle() const {
 
 ShareReader ReadSharesBelow(const std::string& directory) {
   return [directory](std::string file) -> std::optional<TimeShares> {
-    // A part stands for all ranks'.
+    // A per-rank trace file represents all ranks.
     const std::string part = timeline::TracePartPath("", 0);
     if (absl::EndsWith(file, part)) file.resize(file.size() - part.size());
     const absl::StatusOr<timeline::Trace> trace =
@@ -262,7 +262,7 @@ absl::StatusOr<ScalingTable> MakeTable(const Results& results,
                                  SamplesOf(results.samples, Key(configuration)),
                                  read_shares));
   }
-  // In weak scaling the work grows with the ranks, whatever their threads.
+  // In weak scaling the work grows with the ranks, not with their threads.
   if (table.counted == Counted::kRanks && table.scaling == STRONG) {
     CountCoresIfThreadsDiffer(table);
   }

@@ -36,10 +36,10 @@ std::string IntervalText(const std::optional<support::Interval>& interval) {
                       support::NumberText(interval->high));
 }
 
-// Of two runs at least: one alone tells nothing of how far runs are apart.
+// An interval needs at least two runs.
 bool HasOneRun(const Row& row) { return row.items_per_second && !row.interval; }
 
-// "92.1..97.9 %".
+// Formats an interval as "92.1..97.9 %".
 std::string EfficiencyInterval(const Row& row) {
   if (!row.efficiency_interval) {
     return row.efficiency && !row.is_reference ? kOneRun : kUnknown;
@@ -52,12 +52,12 @@ std::string OrUnknown(const std::string& text) {
   return text.empty() ? kUnknown : text;
 }
 
-// "auto": the launcher's choice, which is not known.
+// "auto" is the launcher's choice, if it is not known.
 std::string Threads(const Row& row) {
   return row.threads.empty() ? "auto" : absl::StrJoin(row.threads, " or ");
 }
 
-// "h (2 cores): 3 runs" of each.
+// Returns "h (2 cores): 3 runs" for each host.
 std::string HostsOf(const ScalingTable& table) {
   std::map<std::pair<std::string, int>, int> runs;
   for (const Row& row : table.rows) {
@@ -74,7 +74,7 @@ std::string HostsOf(const ScalingTable& table) {
   });
 }
 
-// Of the first row that has a result.
+// Returns the speed of the first row that has a result.
 std::optional<double> FirstSpeed(const ScalingTable& table) {
   for (const Row& row : table.rows) {
     if (row.items_per_second) return row.items_per_second;
@@ -96,8 +96,8 @@ bool HasEfficiencyInterval(const ScalingTable& table) {
 struct Column {
   std::string title;
   std::function<std::string(const Row&)> cell;
-  bool tells_row = false;  // what it is, not what it gave
-  // Left out if all rows have the same, or if all have this.
+  bool tells_row = false;  // identifies the row, rather than its result
+  // The column is left out if all rows are equal, or if all have this value.
   bool unless_all_equal = false;
   std::string unless_all = {};
 };
@@ -173,7 +173,7 @@ std::vector<Column> ColumnsOf(const ScalingTable& table) {
        false, false, "0"}};
 }
 
-// Whether a column's cells say anything.
+// Whether to show a column.
 bool IsShown(const Column& column, const std::vector<std::string>& cells) {
   if (cells.empty()) return true;
   const bool all_equal =
@@ -183,7 +183,7 @@ bool IsShown(const Column& column, const std::vector<std::string>& cells) {
          (!column.unless_all_equal && cells.front() != column.unless_all);
 }
 
-// "2 ranks x 1 thread".
+// Returns "2 ranks x 1 thread".
 std::string WorldText(const Row& row) {
   const std::string ranks = support::Counted(row.configuration.ranks(), "rank");
   if (row.threads.size() != 1) return ranks;
@@ -201,31 +201,31 @@ std::string ReferenceNote(const ScalingTable& table) {
   if (references.empty()) return "";
   return absl::StrCat(
       "Speed-up and efficiency (", table.EfficiencyTitle(),
-      ") compare a row with that of its setting, mapping and threads which has "
-      "a star: the smallest N, of several such rows the fastest (",
+      ") compare a row with the starred row of the same setting, mapping and "
+      "threads: the one with the smallest N, and the fastest of several (",
       absl::StrJoin(references, "; "), ").");
 }
 
-// How far an efficiency can be believed.
+// Explains how certain an efficiency is.
 std::string IntervalNote(const ScalingTable& table) {
   std::string note;
   if (HasEfficiencyInterval(table)) {
     note =
-        "The interval of an efficiency, 95 %, is that of the two medians that "
-        "it compares, both resampled, and widened for few runs. ";
+        "The 95 % interval of an efficiency comes from the two medians that it "
+        "compares; both are resampled, and few runs widen the interval. ";
   }
   const auto single =
       std::count_if(table.rows.begin(), table.rows.end(), HasOneRun);
   if (single > 0) {
     absl::StrAppend(&note, single, single == 1 ? " row has" : " rows have",
-                    " a single run, which says nothing of how far runs are "
-                    "apart: no interval, nor of what is compared with it; "
-                    "more repeats give one.");
+                    " only one run, so the spread of runs is unknown: such "
+                    "rows, and rows that are compared with them, have no "
+                    "interval. More repeats give one.");
   }
   return std::string(absl::StripTrailingAsciiWhitespace(note));
 }
 
-// A line for each way in which runs have failed, with the log of the first.
+// Returns a line for each kind of failure, with the log of its first run.
 std::vector<std::string> FailuresOf(const Row& row) {
   std::map<std::string, std::vector<const Sample*>> samples_of;
   for (const Sample& sample : row.samples) {
@@ -283,7 +283,7 @@ std::vector<Properties> MachinesOf(const ScalingTable& table) {
   struct Runs {
     int all = 0;
     int busy = 0;
-    int told = 0;  // whether it was busy
+    int told = 0;  // number of runs that reported whether it was busy
   };
   std::map<std::map<std::string, std::string>, Runs> machines;
   for (const Row& row : table.rows) {
@@ -327,24 +327,24 @@ std::vector<Properties> MachinesOf(const ScalingTable& table) {
 std::vector<std::string> Notes(const ScalingTable& table) {
   std::vector<std::string> notes = {
       ReferenceNote(table),
-      "Items/s are those of all ranks together, the median of the runs; the "
-      "interval is the median's, 95 %, by bootstrap, and of few runs no wider "
-      "than they are apart.",
+      "Items/s are the speed of all ranks together, the median of the runs. "
+      "The interval is the 95 % bootstrap interval of the median; it is never "
+      "wider than the range of the runs.",
       IntervalNote(table)};
   if (table.scaling == STRONG && table.counted == Counted::kNodes) {
     notes.push_back(absl::StrCat(
         "An efficiency is also the ", table.items,
-        " processed at N nodes per node: what each of them does in a second, "
-        "as a share of what one node does alone."));
+        " processed at N nodes per node: the speed of each node as a share of "
+        "the speed of a single node."));
   }
   const bool any_shares =
       std::any_of(table.rows.begin(), table.rows.end(),
                   [](const Row& row) { return row.shares.has_value(); });
   if (any_shares) {
     notes.push_back(
-        "Shares are of the traced time: negotiating while no batch runs (free "
-        "while the rank computes on), communicating, and exposed, when the "
-        "application waited for gradients.");
+        "Shares of the traced time: negotiating while no bucket is reduced "
+        "(costs nothing while the rank computes); communicating; exposed, "
+        "while the application waits for gradients.");
   }
   const auto oversubscribed =
       std::count_if(table.rows.begin(), table.rows.end(),
@@ -353,20 +353,21 @@ std::vector<std::string> Notes(const ScalingTable& table) {
     notes.push_back(absl::StrCat(
         oversubscribed, oversubscribed == 1 ? " row is" : " rows are",
         " oversubscribed: more ranks and threads than cores. "
-        "They say nothing about scaling, and are left out of its curves."));
+        "They do not show scaling and are left out of the curves."));
   }
   if (table.counted == Counted::kCores) {
     notes.push_back(
         "Ranks of one series have different numbers of threads (the launcher's "
-        "choice), so that twice the ranks are not twice the cores: N counts "
-        "cores, ranks x threads. Rows of as many cores differ in how these are "
-        "divided, and less than 100 % is what the other division gains.");
+        "choice), so twice the ranks are not twice the cores. Therefore N "
+        "counts cores, ranks x threads. Rows with the same number of cores "
+        "divide them differently; less than 100 % shows that the other "
+        "division is faster.");
   }
   if (const std::string hosts = HostsOf(table); !hosts.empty()) {
     notes.push_back(
-        absl::StrCat("The runs were not made on one machine: ", hosts,
-                     ". Rows differ by their machines, too; to measure on one, "
-                     "run it there with another --output."));
+        absl::StrCat("The runs are from several machines: ", hosts,
+                     ". This also makes rows differ. To measure on one "
+                     "machine, run the sweep there with another --output."));
   }
   for (const Row& row : table.rows) {
     for (std::string& note : FailuresOf(row)) notes.push_back(std::move(note));

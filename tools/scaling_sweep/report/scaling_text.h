@@ -1,4 +1,4 @@
-// A table of scaling in words, which its text and HTML forms share.
+// A scaling table as text, which its text and HTML forms share.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,29 @@
 
 namespace hvdlite::scaling_sweep {
 
-// The name of what a group shares: setting, mapping, threads.
+// Returns the name of a row's series: setting, mapping, threads.
 std::string SeriesName(const ScalingTable& table, const Row& row);
 
 struct TextCells {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;  // as those of the table
-  size_t keys = 0;  // the first columns, which tell what a row is
+  size_t keys = 0;  // number of first columns that identify a row
 };
 
-// Without columns in which all rows would say the same, or nothing: settings,
-// mappings, nodes, cores, shares, failures. What is not known is "-"; a
-// reference's efficiency has a star, an oversubscribed row's is
+// Returns the cells. Leaves out columns in which all rows are equal or empty:
+// settings, mappings, nodes, cores, shares, failures. Unknown values are "-".
+// The efficiency of a reference has a star; that of an oversubscribed row is
 // "oversubscribed".
 TextCells CellsOf(const ScalingTable& table);
 
-// The machines of the runs, each with what is known of it.
+// Returns the machines of the runs with their known properties.
 std::vector<support::Properties> MachinesOf(const ScalingTable& table);
 
-// Below a table: what its columns mean, oversubscribed rows, failures.
+// Returns the notes below a table: the meaning of the columns, oversubscribed
+// rows, failures.
 std::vector<std::string> Notes(const ScalingTable& table);
 
-// The table and its notes, wrapped.
+// Returns the table and its notes, wrapped.
 std::string TableText(const ScalingTable& table);
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,4 +1,4 @@
-// run and report.
+// The subcommands `run` and `report`.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -21,14 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Prints the table, and writes it and its other forms into the folder.
+// Prints the table, and writes it and its other forms into the directory.
 absl::Status WriteReports(const std::string& directory, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(const Results results, ReadResults(directory));
   if (results.spec.has_tune()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", directory,
-        "' holds results of tune, which prints its ranking when it is run "
-        "again with this --output"));
+        "' contains results of tune; to print its ranking, run tune again with "
+        "this --output"));
   }
   HVDLITE_ASSIGN_OR_RETURN(const ScalingTable table,
                            MakeTable(results, ReadSharesBelow(directory)));
@@ -47,7 +47,7 @@ absl::Status WriteReports(const std::string& directory, std::ostream& out) {
   return absl::OkStatus();
 }
 
-// Names that stand for the hosts of a dry run, if nobody has named any.
+// Invents host names for a dry run without hosts.
 void InventHosts(const std::vector<Configuration>& configurations, Spec& spec) {
   if (spec.host_size() > 0) return;
   int nodes = 1;
@@ -59,8 +59,8 @@ void InventHosts(const std::vector<Configuration>& configurations, Spec& spec) {
   }
 }
 
-// Worlds that need more hosts than are named wait for a command that names
-// more. An error if none are named, or if nothing else is left.
+// Leaves out worlds that need more hosts than are named; a later command can
+// name more. It is an error if no hosts are named, or if no world is left.
 absl::Status LeaveOutWithoutHosts(const Spec& spec,
                                   std::vector<Configuration>& configurations,
                                   std::ostream& out) {
@@ -80,13 +80,13 @@ absl::Status LeaveOutWithoutHosts(const Spec& spec,
       << (fewest->nodes == most->nodes
               ? absl::StrCat(most->nodes)
               : absl::StrCat(fewest->nodes, " to ", most->nodes))
-      << " nodes, for hosts that are named: " << spec.host_size()
-      << "; the same command with more --hosts goes on\n";
+      << " nodes; hosts named: " << spec.host_size()
+      << ". To run the rest, repeat the command with more --hosts\n";
   configurations.erase(left_out, configurations.end());
   return absl::OkStatus();
 }
 
-// Those of which no run has succeeded, in words.
+// Describes the configurations without a successful run.
 std::vector<std::string> Failed(
     const std::vector<Configuration>& configurations,
     const std::vector<Sample>& samples) {
@@ -102,7 +102,7 @@ std::vector<std::string> Failed(
   return failed;
 }
 
-// A comment and a command for each configuration, those of the first repeat.
+// Returns a comment and the command of the first repeat for each configuration.
 std::string DryRunText(const Spec& spec,
                        const std::vector<Configuration>& configurations,
                        const std::string& directory,
@@ -121,7 +121,7 @@ std::string DryRunText(const Spec& spec,
     absl::StrAppend(&text, ShellText(command.words), "\n");
   }
   const size_t runs = configurations.size() * spec.repeats();
-  absl::StrAppend(&text, "# ", runs, " runs: each ", spec.repeats(),
+  absl::StrAppend(&text, "# ", runs, " runs: each command ", spec.repeats(),
                   spec.repeats() == 1 ? " time" : " times", ", at most ",
                   spec.time_limit_seconds(), " s\n");
   return text;
@@ -162,7 +162,7 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
   const absl::Status status = runner.RunAll(
       configurations, RunOrder(configurations.size(), spec.repeats()));
   if (absl::IsCancelled(status)) {
-    out << "interrupted; the same command goes on from here" << std::endl;
+    out << "interrupted; run the command again to continue" << std::endl;
     return 128 + runner.stop_signal();
   }
   HVDLITE_RETURN_IF_ERROR(status);
@@ -170,7 +170,7 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
   const std::vector<std::string> failed =
       Failed(configurations, results.samples());
   if (failed.empty()) return 0;
-  out << "no run succeeded (--retry-failed runs them again):\n  "
+  out << "no successful run (--retry-failed repeats them):\n  "
       << absl::StrJoin(failed, "\n  ") << "\n";
   return 1;
 }

@@ -1,4 +1,4 @@
-// The command line of a run.
+// Builds the command line of a run.
 #pragma once
 
 #include <string>
@@ -12,48 +12,49 @@ namespace hvdlite::scaling_sweep {
 // Absolute paths.
 struct RunFiles {
   std::string report;
-  std::string trace;  // empty: none is to be recorded
+  std::string trace;  // empty: no trace is recorded
   std::string log;    // standard output and error
 };
 
 struct Command {
-  std::vector<std::string> words;  // the first is the program to start
-  Variables environment;           // in addition to this process's
+  std::vector<std::string> words;  // the program to start and its arguments
+  Variables environment;           // added to this process's variables
 };
 
-// With the placeholders in its texts replaced; {trace} where none is recorded
-// by "trace.json" beside the report.
+// Replaces the placeholders in the texts of the command. Without a trace,
+// {trace} becomes "trace.json" beside the report.
 Configuration FilledIn(const Configuration& configuration,
                        const RunFiles& files);
 
-// Through `launcher` (hvdliterun), or without where the configuration is alone.
+// Returns the command with `launcher` (hvdliterun), or without it if the
+// configuration is `alone`.
 Command BuildCommand(const Spec& spec, const Configuration& configuration,
                      const RunFiles& files, const std::string& launcher,
                      bool oversubscribed);
 
-// "runs/1x2x1-core-good-1f2e3d4c": below the results' folder, of all runs of a
-// configuration.
+// Returns the directory of all runs of a configuration, relative to that of the
+// results: "runs/1x2x1-core-good-1f2e3d4c".
 std::string FolderOf(const Configuration& configuration);
 
-// In `folder`, an absolute path; a trace where the SPEC has this repeat
-// recorded.
+// Returns the files in `folder`, an absolute path. There is a trace if the spec
+// records this repeat.
 RunFiles FilesIn(const std::string& folder, const Spec& spec, int repeat);
 
-// The part of it that comes before the program; without `files` for people to
-// type.
+// Returns the arguments before the program. Without `files` people can type
+// them.
 std::vector<std::string> LauncherWords(
     const Spec& spec, const Configuration& configuration,
     const std::string& launcher, bool oversubscribed,
     const RunFiles& files = {
         .report = "report.json", .trace = "trace.json", .log = ""});
 
-// Program and arguments, placeholders replaced; by env, where variables are not
-// to reach the program.
+// Returns the program and its arguments with the placeholders replaced. `env`
+// starts the program if variables must not reach it.
 std::vector<std::string> ProgramWords(const Spec& spec,
                                       const Configuration& configuration,
                                       const RunFiles& files);
 
-// The words as a shell reads them again.
+// Quotes the arguments for a shell.
 std::string ShellText(const std::vector<std::string>& words);
 
 }  // namespace hvdlite::scaling_sweep

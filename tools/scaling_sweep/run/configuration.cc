@@ -22,8 +22,8 @@ absl::StatusOr<int64_t> BatchOf(const Spec& spec, int ranks) {
   if (fixed == RANK) {
     if (batch.size() > std::numeric_limits<int64_t>::max() / ranks) {
       return absl::InvalidArgumentError(
-          absl::StrCat("batch: size ", batch.size(), " of each of ", ranks,
-                       " ranks is more than a number holds"));
+          absl::StrCat("batch: size ", batch.size(), " for each of ", ranks,
+                       " ranks is too large in total"));
     }
     return batch.size() * ranks;
   }
@@ -35,7 +35,7 @@ absl::StatusOr<int64_t> BatchOf(const Spec& spec, int ranks) {
   return batch.size() / ranks;
 }
 
-// Variables of `second` replace those of `first`.
+// Merges variables; those of `second` replace those of `first`.
 template <typename First, typename Second>
 Variables Joined(const First& first, const Second& second) {
   Variables joined;
@@ -63,7 +63,7 @@ std::vector<World> WorldsOf(const Lists& lists) {
   return worlds;
 }
 
-// `own`, or `common` if it is empty, or one value `otherwise`.
+// Returns `own`; `common` if that is empty; or the value `otherwise`.
 template <typename Value, typename List>
 std::vector<Value> FirstOf(const List& own, const List& common,
                            const Value& otherwise) {
@@ -78,8 +78,8 @@ absl::Status CheckAlone(const Configuration& configuration) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "setting '", configuration.setting, "': alone: has no launcher for ",
-      configuration.ranks(), " ranks; give it ranks: 1"));
+      "setting '", configuration.setting, "': alone: cannot start ",
+      configuration.ranks(), " ranks without a launcher; set ranks: 1"));
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
   if (worlds.empty()) worlds = WorldsOf(spec);
   if (worlds.empty()) {
     return absl::InvalidArgumentError(
-        "ranks: none given; say ranks: [1, 2], or world { nodes: 2 "
+        "ranks: missing; write ranks: [1, 2], or world { nodes: 2 "
         "ranks_per_node: 2 }");
   }
   const auto mappings =
@@ -163,7 +163,7 @@ absl::Status CheckHosts(const Spec& spec, const Configuration& configuration) {
   return absl::InvalidArgumentError(absl::StrCat(
       "host: ", configuration.nodes, " nodes need as many hosts; ",
       spec.host_size(), spec.host_size() == 1 ? " is" : " are",
-      " named; say --hosts h1,h2, or host: [\"h1\", \"h2\"] in the SPEC"));
+      " named; add --hosts h1,h2, or host: [\"h1\", \"h2\"] in the spec file"));
 }
 
 absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec) {
@@ -179,7 +179,7 @@ absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec) {
       if (!keys.insert(key).second) {
         return absl::InvalidArgumentError(
             absl::StrCat("the configuration '", Describe(configuration),
-                         "' comes twice; remove one"));
+                         "' occurs twice; remove one"));
       }
       all.push_back(std::move(configuration));
     }

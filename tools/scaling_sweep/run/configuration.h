@@ -1,5 +1,5 @@
-// Configuration: one point of a sweep; and the order in which a sweep runs its
-// points.
+// Configuration: one point of a sweep. RunOrder: the order in which a sweep
+// runs its points.
 #pragma once
 
 #include <cstddef>
@@ -23,34 +23,35 @@ struct Configuration {
   std::string setting = {};  // its name
   bool alone = false;        // without the launcher
 
-  // In effect, later ones first: the setting's after the SPEC's.
+  // The variables in effect: those of the spec, then those of the setting.
   Variables environment = {};
   std::vector<std::string> launcher_flags = {};
   std::vector<std::string> arguments = {};
-  // Variables that the program does not get, whoever sets them.
+  // Variables that are removed before the program starts.
   std::vector<std::string> unset = {};
-  int64_t batch = 0;  // of {batch}; 0: none
+  int64_t batch = 0;  // the value of {batch}; 0: none
 
   int ranks() const { return nodes * ranks_per_node; }
 };
 
-// Tells the configurations of a SPEC apart, and the same one again in its
-// results: "nodes=1 ranks_per_node=2 threads=1 mapping=core setting=good".
+// Identifies a configuration in its spec and in the results:
+// "nodes=1 ranks_per_node=2 threads=1 mapping=core setting=good".
 std::string Key(const Configuration& configuration);
 
-// A line for people: "2 ranks x 1 thread, core, good".
+// Describes it for people: "2 ranks x 1 thread, core, good".
 std::string Describe(const Configuration& configuration);
 
-// Of a SPEC: for each setting the product of worlds, mappings and threads, in
-// the order written. InvalidArgument where worlds and batch do not fit
-// together, or where a configuration would come twice.
+// Returns the configurations of a spec: for each setting the product of worlds,
+// mappings and threads, in the written order. InvalidArgument if worlds and
+// mini-batch do not fit together, or if a configuration occurs twice.
 absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec);
 
-// InvalidArgument unless the SPEC names as many hosts as the configuration has
-// nodes; on one node it need not.
+// InvalidArgument if the configuration has more than one node and the spec
+// names fewer hosts than nodes.
 absl::Status CheckHosts(const Spec& spec, const Configuration& configuration);
 
-// One per combination of `setting`'s lists, or the SPEC's where it has none.
+// Returns one configuration per combination of the lists of `setting`; a
+// missing list is taken from the spec.
 absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
     const Spec& spec, const Setting& setting);
 
@@ -61,10 +62,9 @@ struct PlannedRun {
   bool operator==(const PlannedRun&) const = default;
 };
 
-// Every repeat goes through all configurations before the next one begins,
-// backwards every second time, so that what changes on the machine meanwhile
-// meets all of them alike. More repeats do not change the order of the first
-// ones.
+// Each repeat runs all configurations before the next one begins. Every second
+// repeat runs backwards, so that slow changes of the machine affect all
+// configurations equally. More repeats do not change the order of earlier ones.
 std::vector<PlannedRun> RunOrder(size_t configurations, int repeats);
 
 }  // namespace hvdlite::scaling_sweep

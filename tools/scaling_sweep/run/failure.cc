@@ -17,7 +17,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-// What fits into a message, in whole UTF-8 characters.
+// Shortens a text for a message, at the end of a UTF-8 character.
 std::string Cut(absl::string_view text) {
   constexpr size_t kMaxBytes = 200;
   size_t end = std::min(text.size(), kMaxBytes);
@@ -28,9 +28,10 @@ std::string Cut(absl::string_view text) {
   return std::string(text.substr(0, end));
 }
 
-// The last two lines that are not empty, since the last may only name --help.
-// Where hvdliterun does not know the cause, the remote shell's line tells, or
-// the first of the launcher's help text, which stands between rules.
+// Returns the last two lines that are not empty, because the last one may only
+// mention --help. If hvdliterun does not know the cause, returns the remote
+// shell's line, or the first line of the launcher's help text, which is between
+// lines of dashes.
 std::string LastWordsOf(const std::string& file) {
   std::ifstream stream(file);
   std::string shell;
@@ -55,13 +56,13 @@ std::string LastWordsOf(const std::string& file) {
   return before.empty() ? last : absl::StrCat(before, " / ", last);
 }
 
-// " (Segmentation fault)" of an exit code that a signal gave.
+// Returns " (Segmentation fault)" for the exit code of a signal.
 std::string SignalText(int exit_code) {
   const char* text = exit_code > 128 ? sigdescr_np(exit_code - 128) : nullptr;
   return text == nullptr ? "" : absl::StrCat(" (", text, ")");
 }
 
-// The end of what it has printed, a line each.
+// Returns the last lines of the output.
 std::string EndOfOutput(const std::string& file) {
   constexpr size_t kMostLines = 8;
   std::deque<std::string> lines;
@@ -90,7 +91,7 @@ std::string FailureOf(const support::ChildEnd& end, const RunLimit& limit,
     const std::string words = LastWordsOf(log);
     return absl::StrCat("ended with exit code ", end.exit_code,
                         SignalText(end.exit_code),
-                        words.empty() ? "" : "; its last words: ", words);
+                        words.empty() ? "" : "; last output: ", words);
   }
   return "";
 }
@@ -104,14 +105,15 @@ std::string FirstRunsFailure(const Spec& spec, const Sample& sample,
   const bool timed_out = sample.seconds >= limit.seconds;
   return absl::StrCat(
       "'", ShellText({spec.command().begin(), spec.command().end()}),
-      "' does not work here, and no more is run: ", what, ", ", sample.failure,
+      "' does not work here, so nothing else is run. ", what, ": ",
+      sample.failure,
       printed.empty()
           ? "\nIt printed nothing.\n"
           : absl::StrCat("\nIt printed, in ", log.string(), ":\n", printed),
-      timed_out ? "Let it do less, or give it more time (--time-limit, "
+      timed_out ? "Reduce its work, or raise the limit (--time-limit, "
                   "time_limit_seconds)"
                 : "Correct the program or its arguments",
-      "; the same command then begins anew.");
+      ". Then run the command again; it starts from the beginning.");
 }
 
 }  // namespace hvdlite::scaling_sweep

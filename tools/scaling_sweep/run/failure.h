@@ -1,4 +1,4 @@
-// Why a run has failed, in words.
+// Describes why a run failed.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace hvdlite::scaling_sweep {
 
-// When a run is ended.
+// The time limit of a run.
 struct RunLimit {
   double seconds = 0;
-  std::string source = "time_limit_seconds";  // what it follows from
-  // No run can have more: of one that takes longer nothing is kept.
+  std::string source = "time_limit_seconds";  // where the limit comes from
+  // No run can have more time: the result of a longer run is not kept.
   bool is_all_there_is = false;
 };
 
-// Of how a run ended, whose output is in the file `log`; empty: it did not
-// fail.
+// Returns why a run failed; empty if it did not fail. `log` is the file with
+// its output.
 std::string FailureOf(const support::ChildEnd& end, const RunLimit& limit,
                       const std::string& log);
 
-// Where no more is run, as the first run of a sweep, that of `what`, has given
-// `sample`, which failed: the program, what it printed, and the remedy. Its
-// files are below `directory`.
+// Returns the message that ends a sweep because its first run, of the
+// configuration `what`, failed: the program, its output, and the remedy.
+// `sample` is the failed run, with its files below `directory`.
 std::string FirstRunsFailure(const Spec& spec, const Sample& sample,
                              const RunLimit& limit, const std::string& what,
                              const std::string& directory);

@@ -1,4 +1,4 @@
-// Values in JSON that others may have written.
+// Reads values from JSON of other programs.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hvdlite::scaling_sweep {
 
-// nullopt unless it is one from `least` to what an int holds.
+// Returns an integer from `least` to the largest int; nullopt for other values.
 template <typename AnyJson>
 std::optional<int> WholeNumber(const AnyJson& value, int least) {
   constexpr int kMost = std::numeric_limits<int>::max();
@@ -23,7 +23,7 @@ std::optional<int> WholeNumber(const AnyJson& value, int least) {
   return static_cast<int>(number);
 }
 
-// Of an object's entries those that are text; none of anything else.
+// Returns the entries of an object that are strings; none if it is no object.
 template <typename AnyJson>
 std::map<std::string, std::string> TextsIn(const AnyJson& object) {
   std::map<std::string, std::string> texts;

@@ -18,12 +18,12 @@ using nlohmann::json;
 
 constexpr char kOpenBlas[] = "OPENBLAS_CORETYPE";
 
-// As hvdliterun names the sources of what nobody has asked for.
+// hvdliterun's names for the sources of settings that the user did not choose.
 constexpr absl::string_view kOwnSources[] = {"default", "cores of the rank",
                                              "ranks share cores"};
 
-// Those that nobody has asked for. Ranks have cores of their own: the first
-// one's stand for all.
+// Returns the variables that the user did not choose. Ranks have different
+// cores; the values of the first rank represent all.
 void ReadVariables(const json& environment, LaunchPlan& plan) {
   for (const json& variable : environment) {
     const std::string source = variable.at("source");
@@ -59,7 +59,7 @@ LaunchPlan ReadAnswer(const json& told) {
 
 constexpr char kThreads[] = "OMP_NUM_THREADS";
 
-// Of a list for nested regions the first; 0 if it is no number.
+// Returns the first number of a list for nested regions; 0 if it is no number.
 int FirstNumber(const std::string& text) {
   int number = 0;
   return absl::SimpleAtoi(text.substr(0, text.find(',')), &number)
@@ -86,7 +86,7 @@ Command DryRunOf(const Command& command) {
   return question;
 }
 
-// The answer is a line among what others, such as modules, may have written.
+// The answer is one line; environment modules, for example, may print others.
 std::optional<LaunchPlan> ParseLaunchPlan(absl::string_view text) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     if (!absl::StartsWith(line, "{")) continue;
@@ -94,7 +94,7 @@ std::optional<LaunchPlan> ParseLaunchPlan(absl::string_view text) {
       const json told = json::parse(line.begin(), line.end());
       if (told.at("format") == 1) return ReadAnswer(told);
     } catch (const json::exception&) {
-      continue;  // another's line, or a program's that is no hvdliterun
+      continue;  // another program's line, or the launcher is not hvdliterun
     }
   }
   return std::nullopt;

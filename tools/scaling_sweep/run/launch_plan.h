@@ -1,6 +1,6 @@
-// LaunchPlan: what the launcher would do for a run, as hvdliterun
-// --dry-run=json tells it; what of it the launcher does of its own accord; and
-// how many threads a rank has then, and whether the cores suffice.
+// LaunchPlan: what the launcher would do for a run, as printed by hvdliterun
+// --dry-run=json. It contains which settings the launcher chooses by default,
+// how many threads a rank gets, and whether there are enough cores.
 #pragma once
 
 #include <optional>
@@ -15,29 +15,29 @@
 namespace hvdlite::scaling_sweep {
 
 struct LaunchPlan {
-  int hosts = 0;  // that ranks would be on
-  // Of a rank; the most of any, if they differ; 0: it does not say, as where
-  // nodes plan for themselves.
+  int hosts = 0;  // number of hosts with ranks
+  // Threads per rank, the maximum if they differ; 0: not known, for example
+  // because each node makes its own plan.
   int threads = 0;
   // Ranks share cores, or have more threads than CPUs: --oversubscribe.
   bool oversubscribed = false;
-  std::string openmp;  // runtime that the program links, as --openmp has it
-  // What the launcher sets in ranks' environments (the first one's) of its own
-  // accord, not for the user, a flag or a preset.
+  std::string openmp;  // OpenMP runtime of the program, as in --openmp
+  // The variables that the launcher sets by default for the first rank, without
+  // the user's variables, flags and presets.
   Variables defaults;
 };
 
-// The command that asks the launcher of `command` what it would do if it were
-// given --oversubscribe: whether that is needed is part of the answer.
+// Returns the command that asks the launcher of `command` for its plan with
+// --oversubscribe. The answer shows whether --oversubscribe is needed.
 Command DryRunOf(const Command& command);
 
-// The answer in `text`, which is one of its lines; nullopt: there is none.
+// Returns the plan, which is one of the lines of `text`; nullopt if none is.
 std::optional<LaunchPlan> ParseLaunchPlan(absl::string_view text);
 
-// As far as the settings tell: the configuration's, else the first number of
-// OMP_NUM_THREADS in its variables or in `environment`, which it inherits.
-// Without any, the launcher or the program chooses: 0. LibTorch's choice is not
-// that of its OpenMP runtime.
+// Returns the threads per rank that are set: by the configuration, or else by
+// the first number of OMP_NUM_THREADS in its variables or in the inherited
+// `environment`. 0 if the launcher or the program chooses. (LibTorch chooses
+// another number than its OpenMP runtime.)
 int ThreadsBySettings(const Configuration& configuration,
                       const base::Environment& environment);
 
@@ -46,31 +46,31 @@ struct Processors {
   int cpus = 1;  // hardware threads of the cores
 };
 
-// Whether the ranks of a node, with so many threads each (0: one), are too many
-// for it. Of threads that a program takes by itself, each needs a hardware
-// thread; of those that were asked for (`asked` a rank; 0: none), a core, as
-// ranks do. Where the launcher has chosen these threads, `plan` says it.
+// Whether a node is too small for its ranks with so many threads each (0: one).
+// A thread that the program starts by default needs a hardware thread. A
+// requested thread (`asked` per rank; 0: none) and a rank need a core. If the
+// launcher has chosen the threads, `plan` decides.
 bool IsOversubscribed(int ranks_per_node, int threads, int asked,
                       const std::optional<LaunchPlan>& plan,
                       const Processors& node);
 
-// A thing that hvdliterun does for a program of its own accord, and that can be
-// taken away to see what it is worth.
+// A default setting of hvdliterun that can be removed to measure its effect.
 struct LauncherDefault {
   std::string name;     // "malloc"
-  Variables variables;  // that it consists of, with the launcher's values
+  Variables variables;  // its variables with the launcher's values
 
   bool operator==(const LauncherDefault&) const = default;
 };
 
-// Of a plan: threads, the binding of threads, malloc, OpenBLAS kernels, the
-// coordinator's core. Not the binding of processes, for which hvdliterun has no
-// switch, nor what does nothing.
+// Returns the defaults in a plan: threads, binding of threads, malloc, OpenBLAS
+// kernels, the coordinator's core. The binding of processes is not included,
+// because hvdliterun has no flag for it, nor are settings without effect.
 std::vector<LauncherDefault> LauncherDefaults(const LaunchPlan& plan);
 
-// Variables to be taken away before the program starts, and flags that keep the
-// launcher's other defaults as they are in `plan`: it does not see through env,
-// by which the program is started then.
+// How to remove a default: variables to remove before the program starts, and
+// flags that keep the launcher's other defaults as in `plan`. The flags are
+// needed because `env` starts the program, and hvdliterun cannot inspect the
+// program behind it.
 struct Ablation {
   std::vector<std::string> unset;
   std::vector<std::string> launcher_flags;
@@ -80,7 +80,7 @@ struct Ablation {
 
 Ablation AblationOf(const LaunchPlan& plan, const LauncherDefault& taken_away);
 
-// "malloc (MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1)".
+// Returns "malloc (MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1)".
 std::string Describe(const LauncherDefault& launcher_default);
 
 }  // namespace hvdlite::scaling_sweep

@@ -32,21 +32,21 @@ absl::StatusOr<std::string> FieldOf(const json& report,
       items.empty() ? "no single field \"..._per_second\""
                     : absl::StrCat("no field \"", wanted, "\""),
       "; it has ", fields.empty() ? "none" : absl::StrJoin(fields, ", "),
-      ", and items in the SPEC says which"));
+      "; set items in the spec file to choose one"));
 }
 
 absl::StatusOr<double> SpeedIn(const json& speed, int warmup_intervals) {
   if (speed.is_number()) return speed.get<double>();
   if (!speed.is_object()) {
-    return absl::InvalidArgumentError("a speed that is no number");
+    return absl::InvalidArgumentError("a speed that is not a number");
   }
   if (!speed.contains("intervals")) return speed.at("median").get<double>();
   const auto intervals = speed.at("intervals").get<std::vector<double>>();
   const auto all = static_cast<int>(intervals.size());
   if (all <= warmup_intervals) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "only ", all, " intervals, of which the first ", warmup_intervals,
-        " warm up; let the program run longer, or lower warmup_intervals"));
+        "only ", all, " intervals, but the first ", warmup_intervals,
+        " are warm-up; run the program longer, or lower warmup_intervals"));
   }
   return support::Quantile(
       {intervals.begin() + warmup_intervals, intervals.end()}, 0.5);
@@ -64,9 +64,9 @@ absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
   std::ifstream stream(file);
   if (!stream) {
     return absl::NotFoundError(
-        "the program has written no report: it should write its speed, as "
-        "JSON, to the file that --report, or {report} in its arguments, names "
-        "(hvdlite::write_run_report does; docs/scaling_sweep.md)");
+        "the program has written no report: it must write its speed as JSON "
+        "to the file of --report, or of {report} in its arguments "
+        "(hvdlite::write_run_report does this; see docs/scaling_sweep.md)");
   }
   const json report = json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object()) return error("no JSON object in it");
@@ -77,7 +77,7 @@ absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
         SpeedIn(report.at(*field), warmup_intervals);
     if (!speed.ok()) return error(speed.status().message());
     if (!std::isfinite(*speed) || *speed <= 0) {
-      return error(absl::StrCat("the speed ", *speed, ", which cannot be"));
+      return error(absl::StrCat("the impossible speed ", *speed));
     }
     const auto threads = report.find("threads_per_rank");
     return ProgramReport{
@@ -86,7 +86,7 @@ absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
             threads == report.end() ? 0 : WholeNumber(*threads, 0).value_or(0),
         .machine = TextsIn(report.value("machine", json()))};
   } catch (const json::exception& failure) {
-    return error(absl::StrCat("an odd \"", *field, "\": ", failure.what()));
+    return error(absl::StrCat("an invalid \"", *field, "\": ", failure.what()));
   }
 }
 

@@ -1,4 +1,4 @@
-// What a program reports of its speed.
+// Reads the report of a program.
 #pragma once
 
 #include <map>
@@ -8,21 +8,21 @@
 
 namespace hvdlite::scaling_sweep {
 
-// What a program reports of its speed and threads.
+// The speed and the threads that a program reports.
 struct ProgramReport {
   // Of all ranks together; finite and above 0.
   double items_per_second = 0;
-  // That compute; 0: it does not say.
+  // Computing threads; 0: not reported.
   int threads_per_rank = 0;
-  // What it says of where it ran, by name: "processor", "LibTorch", ...
+  // Properties of the machine, by name: "processor", "LibTorch", ...
   std::map<std::string, std::string> machine = {};
 };
 
-// The speed is that of "<items>_per_second" in the report `file` (JSON; `items`
-// empty: its only field of such a name): the median of the intervals after the
-// first `warmup_intervals`, or, where it has no intervals, its median, or the
-// number that it is. Threads are "threads_per_rank"; the machine is "machine",
-// of whose values those that are text count.
+// Reads the report `file` (JSON). The speed is "<items>_per_second" (`items`
+// empty: the only field with such a name): the median of its intervals after
+// the first `warmup_intervals`; without intervals its median; or the number
+// itself. Threads are "threads_per_rank"; the machine is the strings in
+// "machine".
 absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
                                                 const std::string& items,
                                                 int warmup_intervals);

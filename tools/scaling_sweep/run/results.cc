@@ -32,7 +32,7 @@ using nlohmann::json;
 
 using Json = nlohmann::ordered_json;
 
-// The text in a field, whatever bytes it has.
+// Serializes JSON, also with invalid UTF-8 in its strings.
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -71,7 +71,7 @@ absl::StatusOr<Spec> ParseHeader(const std::string& line) {
     return header.is_object() ? header.value(key, json()) : json();
   };
   if (field("program") != "scaling_sweep" || field("format") != kFormat) {
-    return absl::InvalidArgumentError("does not begin results of this program");
+    return absl::InvalidArgumentError("is not the header of a results file");
   }
   const json text = field("spec");
   Spec spec;
@@ -79,28 +79,28 @@ absl::StatusOr<Spec> ParseHeader(const std::string& line) {
   parser.SetRecursionLimit(kMostNesting);
   if (!text.is_string() ||
       !parser.ParseFromString(text.get<std::string>(), &spec)) {
-    return absl::InvalidArgumentError("has a SPEC that cannot be read");
+    return absl::InvalidArgumentError("has an unreadable spec");
   }
   absl::Status status = CheckLimits(spec);
   if (status.ok()) status = Configurations(spec).status();
   if (!status.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("has a SPEC that cannot be: ", status.message()));
+        absl::StrCat("has an invalid spec: ", status.message()));
   }
   return spec;
 }
 
 struct FileContents {
   Results results;
-  int64_t whole_bytes = 0;  // without a last line that is cut
+  int64_t whole_bytes = 0;  // without an incomplete last line
 };
 
 absl::StatusOr<FileContents> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    return absl::NotFoundError(absl::StrCat(
-        "cannot read '", path, "': ", std::strerror(errno),
-        "; name the folder that scaling_sweep SPEC --output has written"));
+    return absl::NotFoundError(
+        absl::StrCat("cannot read '", path, "': ", std::strerror(errno),
+                     "; name the --output directory of a sweep"));
   }
   std::stringstream stream;
   stream << file.rdbuf();
@@ -132,13 +132,13 @@ std::string SystemError(const std::string& what, const std::string& path) {
   return absl::StrCat("cannot ", what, " '", path, "': ", std::strerror(errno));
 }
 
-// Both throw InputError, which ParseSample makes an error of.
+// Both throw InputError; ParseSample converts it to an error.
 void GetWhole(const Json& json, const char* key, int least, int& number) {
   const std::optional<int> value = WholeNumber(json.at(key), least);
   if (!value.has_value()) {
     throw support::InputError(
         absl::StrCat("\"", key, "\" is ", Dump(json.at(key)),
-                     ", and must be a whole number from ", least, " to ",
+                     ", but must be a whole number from ", least, " to ",
                      std::numeric_limits<int>::max()));
   }
   number = *value;
@@ -149,7 +149,7 @@ double AtLeast(const Json& json, const char* key, double least) {
   if (!value.is_number() || !(value.get<double>() >= least) ||
       !std::isfinite(value.get<double>())) {
     throw support::InputError(
-        absl::StrCat("\"", key, "\" is ", Dump(value), ", which cannot be"));
+        absl::StrCat("\"", key, "\" has the impossible value ", Dump(value)));
   }
   return value.get<double>();
 }
@@ -220,17 +220,17 @@ absl::StatusOr<Sample> ParseSample(const std::string& line) {
     return sample;
   } catch (const support::InputError& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat("is no sample: ", error.what()));
+        absl::StrCat("is not a sample: ", error.what()));
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat("is no sample: ", error.what()));
+        absl::StrCat("is not a sample: ", error.what()));
   }
 }
 
 namespace {
 
-// A sweep goes on in its own directory; what another program has left under the
-// names that it writes is not replaced.
+// A sweep continues only in its own directory. It does not replace files of
+// other programs that have the names of its files.
 absl::Status CheckDirectory(const std::string& directory) {
   std::error_code error;
   if (fs::exists(PathIn(directory), error)) return absl::OkStatus();
@@ -238,8 +238,8 @@ absl::Status CheckDirectory(const std::string& directory) {
        {"table.txt", "table.csv", "report.html", "tuning.txt", "runs"}) {
     if (!fs::exists(fs::path(directory) / name, error)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        "cannot write to '", directory, "' (--output): it holds ", name,
-        ", and no results of scaling_sweep; name another folder"));
+        "cannot write to '", directory, "' (--output): it contains ", name,
+        ", but no results of scaling_sweep; name another directory"));
   }
   return absl::OkStatus();
 }
@@ -250,7 +250,7 @@ absl::StatusOr<Results> ReadResults(const std::string& directory) {
   HVDLITE_ASSIGN_OR_RETURN(FileContents contents, ReadFile(PathIn(directory)));
   if (contents.whole_bytes == 0) {
     return absl::NotFoundError(
-        absl::StrCat("'", PathIn(directory), "' holds nothing yet"));
+        absl::StrCat("'", PathIn(directory), "' is empty"));
   }
   return std::move(contents.results);
 }
@@ -262,7 +262,7 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
   fs::create_directories(directory, error);
   if (error) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "cannot make the folder '", directory, "': ", error.message()));
+        "cannot make the directory '", directory, "': ", error.message()));
   }
   const std::string path = PathIn(directory);
   base::Descriptor descriptor(
@@ -270,24 +270,23 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
   if (!descriptor.valid()) {
     return absl::FailedPreconditionError(SystemError("write", path));
   }
-  // Until the file is closed. Some file systems of clusters have no locks.
+  // The lock is held until the file is closed. Some file systems have no locks.
   if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", path,
-                     "': another scaling_sweep writes here; wait for its end, "
-                     "or name another --output"));
+                     "': another scaling_sweep writes to it; wait until it "
+                     "ends, or name another --output"));
   }
   HVDLITE_ASSIGN_OR_RETURN(FileContents contents, ReadFile(path));
-  // Nothing is lost with a SPEC that has no sample.
+  // Replacing a spec without samples loses nothing.
   if (contents.results.samples.empty()) contents.whole_bytes = 0;
   if (contents.whole_bytes > 0 &&
       Identity(contents.results.spec) != Identity(spec)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "'", path,
-        "' holds the results of another SPEC or command; name another "
-        "--output, or remove "
-        "that folder (only the SPEC's own worlds, or --ranks, repeats, the "
-        "time limit and the names of hosts may change)"));
+        "' contains results of another spec file or command; name another "
+        "--output, or remove this directory (only worlds, --ranks, repeats, "
+        "time limit and host names may change)"));
   }
   if (ftruncate(descriptor.get(), contents.whole_bytes) != 0) {
     return absl::InternalError(SystemError("cut the last line of", path));

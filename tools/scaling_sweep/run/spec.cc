@@ -28,7 +28,7 @@ const google::protobuf::FileDescriptor& File() {
   return *Spec::descriptor()->file();
 }
 
-// Fields of an enumeration's type have the same values wherever they stand.
+// All fields of an enumeration's type have the same values.
 const FieldDescriptor* FindEnumField(const std::string& name) {
   for (int i = 0; i < File().message_type_count(); ++i) {
     const FieldDescriptor* const field =
@@ -46,9 +46,9 @@ std::string HintAmong(const std::string& name,
              : absl::StrCat("did you mean ", nearest, "?");
 }
 
-// Of an error of Protobuf's parser about a field or an enumeration value that
-// is not known: what is, and the nearest, as "did you mean command?"; "" for
-// other errors.
+// Returns a hint for an error of Protobuf's parser about an unknown field or
+// enumeration value: "did you mean command?", or the known names. "" for other
+// errors.
 std::string HintFor(const std::string& parser_error) {
   // 'Message type "pkg.Spec" has no field named "comand".', 'Unknown
   // enumeration value of "STRNG" for field "scaling".'
@@ -77,7 +77,7 @@ std::string HintFor(const std::string& parser_error) {
 
 constexpr double kDefaultTimeLimitSeconds = 600;
 
-// Keeps the first error, with its place for people, who count from 1.
+// Keeps the first error with its line and column, counted from 1.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -97,7 +97,7 @@ const std::vector<std::string>& KnownNames() {
   return *names;
 }
 
-// "{name}" and nothing else that has braces, as JSON in an argument would.
+// Matches "{name}", but no other braces, such as those of JSON in an argument.
 std::vector<std::string> NamesIn(const std::string& word) {
   std::vector<std::string> names;
   for (size_t at = word.find('{'); at != std::string::npos;
@@ -124,7 +124,7 @@ absl::StatusOr<Spec> ParseSpec(const std::string& text,
     const std::string hint = HintFor(error.text());
     return absl::InvalidArgumentError(
         absl::StrCat(where, ":", error.text(), hint.empty() ? "" : " ", hint,
-                     " (a SPEC is in Protobuf's text format; its fields are in "
+                     " (a spec file is in Protobuf's text format; see "
                      "tools/scaling_sweep/run/sweep.proto)"));
   }
   if (!hosts.empty()) *spec.mutable_host() = {hosts.begin(), hosts.end()};
@@ -144,7 +144,7 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path,
   std::stringstream text;
   text << file.rdbuf();
   if (!file || std::filesystem::is_directory(path)) {
-    return absl::NotFoundError(absl::StrCat("cannot read the SPEC '", path,
+    return absl::NotFoundError(absl::StrCat("cannot read the spec file '", path,
                                             "'; name a file in Protobuf's text "
                                             "format"));
   }
@@ -164,11 +164,11 @@ std::string Identity(const Spec& spec) {
   Spec same = spec;
   same.clear_repeats();
   same.clear_time_limit_seconds();
-  same.clear_host();  // a batch system gives others the next time
+  same.clear_host();  // a batch system assigns other hosts the next time
   if (!same.has_tune()) {
     same.clear_ranks();
     same.clear_world();
-  } else {  // of it the dimensions count
+  } else {  // only the dimensions must be the same
     same.mutable_tune()->clear_candidates();
     same.mutable_tune()->clear_first_repeats();
     same.mutable_tune()->clear_final_repeats();
@@ -185,7 +185,7 @@ absl::Status CheckPlaceholderNames(const std::string& where,
     if (std::count(known.begin(), known.end(), name) > 0) continue;
     const std::string nearest = base::NearestName(name, known);
     return absl::InvalidArgumentError(absl::StrCat(
-        where, ": {", name, "} is no placeholder; ",
+        where, ": {", name, "} is not a placeholder; ",
         nearest.empty()
             ? absl::StrCat("there are {", absl::StrJoin(known, "}, {"), "}")
             : absl::StrCat("did you mean {", nearest, "}?")));

@@ -1,5 +1,5 @@
-// SPECs: what to measure, read, checked, and the placeholders in its texts:
-// {report}, {ranks}, ...
+// Reads and checks a spec, which describes what to measure, and handles the
+// placeholders in its texts: {report}, {ranks}, ...
 #pragma once
 
 #include <map>
@@ -12,39 +12,40 @@
 
 namespace hvdlite::scaling_sweep {
 
-// Messages within messages; a SPEC has far fewer.
+// Limit for nested messages; a spec has far fewer levels.
 inline constexpr int kMostNesting = 16;
 
-// Parses a SPEC's text, checks it and fills in the defaults of repeats, time
-// limit and cores. `hosts`, unless it is empty, replaces those of the text.
-// Errors begin with `where`, a file's name, and for what is no text format with
-// line and column.
+// Parses and checks the text of a spec, and sets the defaults of repeats, time
+// limit and cores. If `hosts` is not empty, it replaces those of the text.
+// Errors begin with `where`, a file name; syntax errors also have the line and
+// the column.
 absl::StatusOr<Spec> ParseSpec(const std::string& text,
                                const std::string& where,
                                const std::vector<std::string>& hosts = {});
 
-// The same for a file, whose folder {spec_dir} in it stands for. NotFound if it
-// cannot be read.
+// The same for a file. {spec_dir} is the directory of the file. NotFound if the
+// file cannot be read.
 absl::StatusOr<Spec> LoadSpec(const std::string& path,
                               const std::vector<std::string>& hosts = {});
 
-// What two SPECs must have in common for one to continue the other's results:
-// all but worlds (where it does not tune), repeats, time limit, the hosts'
-// names and how long tuning takes.
+// Whether a sweep of one spec can continue the results of the other. Worlds
+// (unless it tunes), repeats, time limit, host names and the duration of tuning
+// may differ.
 std::string Identity(const Spec& spec);
 
-// InvalidArgument that names the field, what it holds and what it may hold.
+// Returns InvalidArgument with the field, its value and its allowed values.
 absl::Status CheckSpec(const Spec& spec);
-// The same of numbers and lists alone: also of a SPEC that was made of one.
+// The same, but only for numbers and lists. Also valid for a spec that was
+// derived from another.
 absl::Status CheckLimits(const Spec& spec);
 
-// InvalidArgument for "{name}" in lower case letters and '_' that is none of
-// ours, with the nearest one that is, and `where`, a field's name.
+// Returns InvalidArgument for an unknown "{name}" of lower-case letters and
+// '_', with the nearest known name and `where`, a field name.
 absl::Status CheckPlaceholderNames(const std::string& where,
                                    const std::string& text);
 
-// Calls `visit(field's name, text)` for every text of a setting in which
-// placeholders are replaced, which it may change.
+// Calls `visit(field name, text)` for every text of a setting that may contain
+// placeholders. `visit` may change the text.
 template <typename Visitor>
 void VisitTexts(Setting& setting, const Visitor& visit) {
   for (std::string& text : *setting.mutable_argument()) {
@@ -58,7 +59,7 @@ void VisitTexts(Setting& setting, const Visitor& visit) {
   }
 }
 
-// The same for a SPEC with its settings and what tune chooses from.
+// The same for a spec with its settings and the options of tune.
 template <typename Visitor>
 void VisitTexts(Spec& spec, const Visitor& visit) {
   for (std::string& text : *spec.mutable_command()) visit("command", text);
@@ -77,7 +78,7 @@ void VisitTexts(Spec& spec, const Visitor& visit) {
   }
 }
 
-// `word` with every "{name}" that `values` has replaced, in one pass.
+// Replaces every "{name}" in `word` that `values` contains, in one pass.
 std::string FillIn(const std::string& word,
                    const std::map<std::string, std::string>& values);
 

@@ -1,4 +1,4 @@
-// What makes a SPEC invalid.
+// Checks whether a spec is valid.
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -23,7 +23,7 @@ absl::Status Error(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-// Far beyond any machine; products of them fit.
+// Limits far beyond any machine; their products do not overflow.
 constexpr int64_t kMostRanks = 1'000'000;
 constexpr int64_t kMostThreads = 1'000;
 constexpr int64_t kMostRepeats = 1'000'000;
@@ -36,7 +36,7 @@ absl::Status CheckRange(absl::string_view field, int64_t value, int64_t least,
   return absl::OkStatus();
 }
 
-// What both a SPEC and a setting of it have.
+// Checks the fields that both a spec and a setting have.
 template <typename Lists>
 absl::Status CheckLists(const std::string& where, const Lists& lists) {
   for (const int32_t ranks : lists.ranks()) {
@@ -68,7 +68,7 @@ absl::Status CheckLists(const std::string& where, const Lists& lists) {
       continue;
     }
     return Error(where, "environment: '", variable.name(),
-                 "' is no name of a variable");
+                 "' is not a variable name");
   }
   return absl::OkStatus();
 }
@@ -79,8 +79,8 @@ absl::Status CheckSetting(const Setting& setting) {
   if (setting.alone() &&
       (setting.launcher_flag_size() > 0 || setting.mapping_size() > 0)) {
     return Error(where,
-                 "alone: it runs without the launcher, so it can have no "
-                 "launcher_flag and no mapping");
+                 "alone: it runs without the launcher, so launcher_flag and "
+                 "mapping are not allowed");
   }
   return absl::OkStatus();
 }
@@ -89,10 +89,10 @@ absl::Status CheckSettings(const Spec& spec) {
   std::set<std::string> names;
   for (const Setting& setting : spec.setting()) {
     if (setting.name().empty() && spec.setting_size() > 1) {
-      return Error("setting: one of several has no name");
+      return Error("setting: a name is missing; several settings need names");
     }
     if (!names.insert(setting.name()).second) {
-      return Error("setting: two are called '", setting.name(), "'");
+      return Error("setting: two have the name '", setting.name(), "'");
     }
     HVDLITE_RETURN_IF_ERROR(CheckSetting(setting));
   }
@@ -105,8 +105,8 @@ absl::Status CheckBatch(const Spec& spec) {
       CheckRange("batch: size: ", spec.batch().size(), 1, kMost));
   if (spec.batch().argument() == WHOSE_UNSPECIFIED) {
     return Error(
-        "batch: argument must say whose batch the program's flag means: WORLD "
-        "(all ranks' together) or RANK");
+        "batch: argument is missing: WORLD if the program's flag is the batch "
+        "size of all ranks together, or RANK if it is that of one rank");
   }
   return absl::OkStatus();
 }
@@ -133,12 +133,12 @@ absl::Status CheckNumbers(const Spec& spec) {
   if (!(spec.time_limit_seconds() >= 0) ||
       std::isinf(spec.time_limit_seconds())) {
     return Error("time_limit_seconds: ", spec.time_limit_seconds(),
-                 " is no number of seconds");
+                 " is not a valid number of seconds");
   }
   if (spec.scaling() == SCALING_UNSPECIFIED) {
     return Error(
-        "scaling: say STRONG (the same work for all numbers of ranks) or WEAK "
-        "(work grows with them)");
+        "scaling: write STRONG (the same work for any number of ranks) or WEAK "
+        "(the work grows with the number of ranks)");
   }
   return absl::OkStatus();
 }
@@ -146,13 +146,13 @@ absl::Status CheckNumbers(const Spec& spec) {
 absl::Status CheckHostNames(const Spec& spec) {
   for (const std::string& host : spec.host()) {
     if (host.empty() || absl::StrContains(host, " ")) {
-      return Error("host: '", host, "' is no name of a host");
+      return Error("host: '", host, "' is not a host name");
     }
-    const size_t colon = host.rfind(':');  // but 2001:db8::1 is a name
+    const size_t colon = host.rfind(':');  // note: 2001:db8::1 is a valid name
     if (colon != std::string::npos && host.find(':') == colon) {
-      return Error("host: '", host, "' has a number of slots; say '",
+      return Error("host: '", host, "' has a number of slots; write '",
                    host.substr(0, colon),
-                   "', since worlds say how many ranks a node has");
+                   "', because the worlds define the ranks of a node");
     }
   }
   return absl::OkStatus();
@@ -162,7 +162,7 @@ absl::Status CheckTune(const Tune& tune) {
   std::set<std::string> names;
   for (const Dimension& dimension : tune.dimension()) {
     if (dimension.name().empty() || !names.insert(dimension.name()).second) {
-      return Error("tune: dimensions need names of their own, not '",
+      return Error("tune: dimensions need different names; invalid: '",
                    dimension.name(), "'");
     }
     if (dimension.option_size() < 2) {
@@ -173,7 +173,7 @@ absl::Status CheckTune(const Tune& tune) {
     for (const Setting& option : dimension.option()) {
       if (option.name().empty() || !options.insert(option.name()).second) {
         return Error("tune: options of '", dimension.name(),
-                     "' need names of their own, not '", option.name(), "'");
+                     "' need different names; invalid: '", option.name(), "'");
       }
       if (option.ranks_size() + option.world_size() > 1 ||
           option.mapping_size() > 1 || option.threads_size() > 1) {
@@ -202,11 +202,11 @@ absl::Status CheckPlaceholders(const Spec& spec) {
   HVDLITE_RETURN_IF_ERROR(status);
   if (!absl::StrContains(absl::StrJoin(spec.command(), " "), "{report}")) {
     return Error(
-        "command: has no {report}, so that there would be nothing to read; "
-        "trainers take --report {report}");
+        "command: {report} is missing, so scaling_sweep cannot read a report; "
+        "for the trainers, add --report {report}");
   }
   if (spec.has_batch() && !has_batch) {
-    return Error("batch: there is no {batch} that it could replace");
+    return Error("batch: no text contains {batch}, so it has no effect");
   }
   return absl::OkStatus();
 }
@@ -222,8 +222,8 @@ absl::Status CheckLimits(const Spec& spec) {
 absl::Status CheckSpec(const Spec& spec) {
   if (spec.command().empty() || spec.command(0).empty()) {
     return Error(
-        "command: names no program; say command: [\"train_resnet50\", "
-        "\"--report\", \"{report}\"] with its arguments");
+        "command: the program is missing; write, for example, command: "
+        "[\"train_resnet50\", \"--report\", \"{report}\"]");
   }
   HVDLITE_RETURN_IF_ERROR(CheckLimits(spec));
   HVDLITE_RETURN_IF_ERROR(CheckHostNames(spec));

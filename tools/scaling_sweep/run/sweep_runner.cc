@@ -31,7 +31,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::Duration kDryRunLimit = absl::Seconds(30);
 
-// Below `root`: `trace`, or rank 0's part of one that was not merged, or "".
+// Returns the path below `root` of `trace`; of rank 0's trace file if the
+// ranks' files were not merged; or "".
 std::string TraceIn(const fs::path& root, const std::string& trace) {
   for (const std::string& file : {trace, timeline::TracePartPath(trace, 0)}) {
     if (fs::exists(root / file)) return file;
@@ -54,8 +55,7 @@ std::string ResultText(const Sample& sample) {
   return text;
 }
 
-// Of a command in a process group of its own, whose output goes to the file
-// `log`.
+// Runs a command in a new process group, with its output in the file `log`.
 absl::StatusOr<support::ChildEnd> RunLogged(const Command& command,
                                             const std::string& log,
                                             absl::Duration limit,
@@ -75,10 +75,10 @@ absl::StatusOr<support::ChildEnd> RunLogged(const Command& command,
     return end;
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      end.status().message(), "; give its path, or add its folder to PATH"));
+      end.status().message(), "; give its path, or add its directory to PATH"));
 }
 
-// Whether what holds for this host holds for the hosts of `nodes` nodes.
+// Whether the hosts of `nodes` nodes are this host.
 bool RunsOnThisHost(const Spec& spec, int nodes, const std::string& host) {
   return spec.host().empty() ||
          std::any_of(spec.host().begin(), spec.host().begin() + nodes,
@@ -89,7 +89,7 @@ bool RunsOnThisHost(const Spec& spec, int nodes, const std::string& host) {
                      });
 }
 
-// Of a node.
+// Returns the cores of a node.
 Processors ProcessorsOf(const Spec& spec,
                         const support::MachineFacts& machine) {
   const int cores = spec.cores_per_node();
@@ -102,13 +102,13 @@ absl::Status CheckHosts(const Configuration& configuration, int hosts) {
   return absl::FailedPreconditionError(absl::StrCat(
       "hvdliterun would put ", Describe(configuration), ", on ", hosts,
       hosts == 1 ? " host" : " hosts", ", not on ", configuration.nodes,
-      "; in a batch job of several, name those that nodes are taken from: "
-      "host: [\"n1\", \"n2\"] in the SPEC, or --hosts n1,n2 (a world "
-      "of several is world { nodes: 2 ranks_per_node: 1 })"));
+      "; in a batch job of several hosts, name them: --hosts n1,n2, or "
+      "host: [\"n1\", \"n2\"] in the spec file (a world on several: world { "
+      "nodes: 2 ranks_per_node: 1 })"));
 }
 
-// Whether all of a run is on this host, and its processes are this one's
-// descendants: batch systems have daemons of their own that start ranks.
+// Whether all processes of a run are on this host and descend from this
+// process. In batch systems daemons start the ranks.
 bool IsBelowThisProcess(const Configuration& configuration,
                         const RunnerOptions& options) {
   if (configuration.alone) return true;
@@ -119,8 +119,8 @@ bool IsBelowThisProcess(const Configuration& configuration,
          RunsOnThisHost(options.spec, 1, options.machine.host);
 }
 
-// Whether the launcher searches the program as this process would: on this
-// host, unless flags of the SPEC say otherwise, and in the same PATH.
+// Whether the launcher looks for the program as this process does: on this
+// host (unless the flags of the spec differ) and in the same PATH.
 bool IsSearchedHere(const Configuration& configuration,
                     const RunnerOptions& options) {
   const bool other_path = std::any_of(
@@ -137,12 +137,12 @@ absl::Status MakeFolder(const fs::path& folder) {
   fs::create_directories(folder, error);
   if (!error) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "cannot make the folder '", folder.string(), "': ", error.message()));
+      "cannot make the directory '", folder.string(), "': ", error.message()));
 }
 
-// Those that tell whether the program works at all, by their place in `runs`:
-// for each setting that of the smallest world; and the largest of all, which
-// may do in time and memory what the smallest cannot.
+// Returns the runs (indices in `runs`) that show whether the program works: for
+// each setting the smallest world, and the largest of all, which may have
+// enough time and memory when the smallest has not.
 std::vector<size_t> FirstRuns(const std::vector<Configuration>& configurations,
                               const std::vector<PlannedRun>& runs) {
   const auto of = [&](size_t i) -> const Configuration& {
@@ -232,7 +232,7 @@ absl::Status SweepRunner::TryProgram(
     const Configuration& configuration = configurations[runs[i].configuration];
     if (IsThere(configuration, runs[i].repeat)) continue;
     if (failed.empty()) {
-      out_ << "first a run that tells whether the program works, of at most "
+      out_ << "first a run that shows whether the program works, limit: "
            << limit_.seconds << " s" << std::endl;
     }
     HVDLITE_ASSIGN_OR_RETURN(const Sample sample,
@@ -245,7 +245,7 @@ absl::Status SweepRunner::TryProgram(
       }
       return absl::OkStatus();
     }
-    // It ended well, but gave no speed, and would not in another world.
+    // It succeeded but reported no speed; so it would in another world.
     if (sample.exit_code == 0 && sample.seconds < limit_.seconds) break;
   }
   if (failed.empty()) return absl::OkStatus();
@@ -275,7 +275,7 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
           {.report = (folder / "report.json").string(), .trace = "", .log = ""},
           options_.launcher, /*oversubscribed=*/false)),
       log, kDryRunLimit, options_.grace, stop_);
-  if (!end.ok()) return std::nullopt;  // the run will tell why
+  if (!end.ok()) return std::nullopt;  // the run will report why
   if (end->ended_by_signal != 0) {
     stop_signal_ = end->ended_by_signal;
     return absl::CancelledError("interrupted");
@@ -303,7 +303,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   const fs::path folder =
       fs::path(FolderOf(configuration)) / absl::StrCat(repeat + 1);
   std::error_code error;
-  fs::remove_all(root / folder, error);  // of a run that was interrupted
+  fs::remove_all(root / folder, error);  // files of an interrupted run
   HVDLITE_RETURN_IF_ERROR(MakeFolder(root / folder));
 
   HVDLITE_ASSIGN_OR_RETURN(const std::optional<LaunchPlan> plan,
@@ -391,7 +391,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   if (!report->machine.empty()) {
     const std::map<std::string, std::string> known =
         std::exchange(sample.machine, report->machine);
-    // A program that names this host need not say all of it.
+    // A program on this host may have reported only some properties.
     const auto host = sample.machine.find("host");
     if (host != sample.machine.end() && host->second == known.at("host")) {
       sample.machine.insert(known.begin(), known.end());

@@ -1,4 +1,4 @@
-// SweepRunner: runs configurations, and keeps what they gave.
+// SweepRunner: runs configurations and keeps their results.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,9 @@ struct RunnerOptions {
   Spec spec;
   std::string launcher;  // hvdliterun
   support::MachineFacts machine;
-  // Of this process, which its children inherit.
+  // The environment of this process, which its children inherit.
   base::Environment environment;
-  // Before and after each run.
+  // Called before and after each run.
   std::function<support::CpuSeconds()> cpu_seconds = [] {
     return support::CpuSecondsNow();
   };
@@ -33,34 +33,36 @@ struct RunnerOptions {
   absl::Duration grace = absl::Seconds(10);  // between SIGTERM and SIGKILL
 };
 
-// For one thread. Runs have their files in the results' folder, below runs/.
+// Used by one thread. The files of the runs are in the directory of the
+// results, below runs/.
 class SweepRunner {
  public:
-  // All but `options` outlive the runner; a line goes to `out` for each sample.
+  // All arguments except `options` must outlive the runner. It prints a line
+  // for each sample to `out`.
   SweepRunner(RunnerOptions options, ResultsFile& results,
               const support::SignalPipe& stop, std::ostream& out);
 
-  // Makes sure that there is a sample of every run, in this order. A run that
-  // fails is a sample, too. Until one has succeeded, those come first that tell
-  // whether the program works: Aborted, with what it printed, if none of these
-  // succeeds, or one ends well without a speed; then nothing is kept.
-  // Cancelled if a stop signal has ended a run, of which then nothing is kept;
-  // DeadlineExceeded in the same way if it took all the time there is; NotFound
-  // if this host is to run the program, and has none.
+  // Makes every run that has no sample yet, in this order. A failed run is also
+  // a sample. If no run has succeeded yet, runs that show whether the program
+  // works come first: Aborted, with the program's output, if none of them
+  // succeeds or one reports no speed; then nothing is kept. Cancelled if a stop
+  // signal ended a run; DeadlineExceeded if a run took all the time that is
+  // left; both do not keep that run. NotFound if the program should run on this
+  // host but does not exist.
   absl::Status RunAll(const std::vector<Configuration>& configurations,
                       const std::vector<PlannedRun>& runs);
 
-  // Of each run from now on; before, it is the SPEC's.
+  // Sets the limit of each run from now on; before, it is that of the spec.
   void LimitRuns(const RunLimit& limit) { limit_ = limit; }
 
-  // What the launcher would do; nullopt if it does not know, if the hosts are
-  // others than this one, or if the configuration has none. Cancelled as above;
-  // FailedPrecondition if it would put the ranks on another number of hosts
-  // than the configuration has nodes, as in a batch job of several.
+  // Returns the launcher's plan; nullopt if it has none, if other hosts than
+  // this one are used, or if the configuration has no launcher. Cancelled as
+  // above; FailedPrecondition if the number of hosts with ranks would differ
+  // from the configuration's nodes, which happens in batch jobs.
   absl::StatusOr<std::optional<LaunchPlan>> PlanFor(
       const Configuration& configuration);
 
-  // The signal that Cancelled was about.
+  // The signal that caused Cancelled.
   int stop_signal() const { return stop_signal_; }
 
  private:
@@ -76,14 +78,13 @@ class SweepRunner {
   ResultsFile& results_;
   const support::SignalPipe& stop_;
   std::ostream& out_;
-  const std::map<std::string, std::string> machine_;  // as a Sample has it
+  const std::map<std::string, std::string> machine_;  // as in Sample::machine
   RunLimit limit_;
   int stop_signal_ = 0;
   std::map<std::string, std::optional<LaunchPlan>> plans_;  // by key
 };
 
-// The samples of a configuration, by repeat; of those that were run again the
-// last.
+// Returns the samples of a configuration by repeat: the last one of each.
 std::vector<Sample> SamplesOf(const std::vector<Sample>& samples,
                               const std::string& configuration);
 

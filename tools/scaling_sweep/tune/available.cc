@@ -20,23 +20,23 @@ bool LinksLibrary(const std::vector<support::Library>& libraries,
                      });
 }
 
-// What variables ask for and does not exist.
+// Returns why this machine lacks what a variable needs, or "".
 std::string MissingOf(const Variable& variable, const Premises& premises) {
   if (variable.name() == "LD_PRELOAD") {
     for (const absl::string_view file :
          absl::StrSplit(variable.value(), absl::ByAnyChar(": "))) {
       if (absl::StartsWith(file, "/") && !premises.exists(std::string(file))) {
         return absl::StrCat("there is no ", file,
-                            "; install what has it, or correct the path");
+                            "; install its package, or correct the path");
       }
     }
   }
-  // LibTorch links the BLAS that it has; others may open one while they run.
+  // LibTorch links its BLAS; other programs may load one while they run.
   if (variable.name() == "OPENBLAS_CORETYPE" && premises.libraries &&
       LinksLibrary(*premises.libraries, "libtorch") &&
       !LinksLibrary(*premises.libraries, "blas")) {
-    return "the program's LibTorch has no OpenBLAS, which alone reads "
-           "OPENBLAS_CORETYPE";
+    return "the program's LibTorch does not use OpenBLAS, so "
+           "OPENBLAS_CORETYPE has no effect";
   }
   return "";
 }
@@ -52,7 +52,7 @@ std::string MissingOf(const Setting& option, const Premises& premises) {
                  "--huge-pages") > 0;
   if (wants_pages && support::BracketedChoice(
                          premises.files.Line(kPages).value_or("")) == "never") {
-    return absl::StrCat("the kernel gives none: echo madvise > ", kPages);
+    return absl::StrCat("the kernel disables them: echo madvise > ", kPages);
   }
   return "";
 }
@@ -63,7 +63,7 @@ bool AsksLauncher(const Setting& option) {
          0;
 }
 
-// Worlds of the same ranks and threads are one.
+// Worlds with the same ranks and threads are equal.
 bool IsSameWorld(const Configuration& one, const LaunchAnswer& answer,
                  const Configuration& other, const LaunchAnswer& other_answer) {
   return answer.plan && other_answer.plan && one.nodes == other.nodes &&

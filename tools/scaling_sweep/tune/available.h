@@ -1,4 +1,4 @@
-// What of a search's options this machine has.
+// Finds which options of a search this machine supports.
 #pragma once
 
 #include <functional>
@@ -18,29 +18,29 @@ namespace hvdlite::scaling_sweep {
 // An option that is not tried.
 struct LeftOut {
   std::string option;  // "allocator=jemalloc"
-  std::string reason;  // with what to install, where that is known
+  std::string reason;  // with the package to install, if known
 
   bool operator==(const LeftOut&) const = default;
 };
 
 struct AvailableDimensions {
-  Dimensions dimensions;  // that still have a choice
+  Dimensions dimensions;  // with at least two options left
   std::vector<LeftOut> left_out;
 };
 
-// What is known of the machine, beside what the launcher answers.
+// Facts about the machine, besides the launcher's answers.
 struct Premises {
-  // Of the program; nullopt: nobody knows, as of a script.
+  // The program's libraries; nullopt: not known, for example of a script.
   std::optional<std::vector<support::Library>> libraries = {};
   std::function<bool(const std::string& path)> exists;
   support::SystemFiles files = support::SystemFiles();
 };
 
-// Less the options that the launcher refuses, as an allocator that is not
-// installed; that need more cores than there are; that do the same as the
-// defaults; that preload a file that is not there; and that ask OpenBLAS or the
-// kernel for what they cannot give. What cannot be known, as on other hosts, is
-// tried. Cancelled as TrialRunner::Ask.
+// Removes options that the launcher refuses (such as an allocator that is not
+// installed), that need more cores than there are, that equal the defaults,
+// that preload a missing file, or that OpenBLAS or the kernel do not support.
+// Options that cannot be checked, for example on other hosts, stay. Cancelled
+// as in TrialRunner::Ask.
 absl::StatusOr<AvailableDimensions> Available(const Spec& spec,
                                               const Dimensions& dimensions,
                                               const Premises& premises,

@@ -11,7 +11,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-// The dimensions in which it is not the default.
+// Returns the dimensions in which the candidate differs from the default.
 std::vector<size_t> Changed(const Candidate& candidate) {
   std::vector<size_t> changed;
   for (size_t i = 0; i < candidate.options.size(); ++i) {
@@ -33,7 +33,7 @@ Candidate With(Candidate candidate, size_t dimension, size_t option) {
   return candidate;
 }
 
-// Whether it is varied in the base's world.
+// Whether the search varies this dimension in the base's world.
 bool Varies(const Dimension& dimension, const SearchBase& base) {
   return !IsPresets(dimension) && !IsWorlds(dimension) &&
          (base.ranks > 1 || !IsBetweenRanks(dimension));
@@ -57,7 +57,7 @@ std::optional<double> SpeedOf(
   return speeds[static_cast<size_t>(found - candidates.begin())];
 }
 
-// `more` after what is there, and instead of it where only one can count.
+// Appends `more`, or replaces fields that can have only one value.
 void Merge(const Setting& more, Setting& all) {
   if (more.ranks_size() + more.world_size() > 0) {
     all.clear_ranks();
@@ -80,7 +80,7 @@ std::string NameOf(const Dimensions& dimensions, const Candidate& candidate) {
       });
   if (changed.empty()) name = "hvdliterun's defaults";
   if (candidate.less.empty()) return name;
-  return absl::StrCat(name, ", less hvdliterun's ", candidate.less);
+  return absl::StrCat(name, ", without hvdliterun's ", candidate.less);
 }
 
 absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
@@ -93,7 +93,7 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
   }
   setting.set_name(NameOf(dimensions, candidate));
   setting.set_alone(candidate.alone);
-  Spec first = spec;  // of its lists only what comes first
+  Spec first = spec;  // with only the first element of each list
   first.clear_setting();
   if (candidate.alone) {
     setting.add_ranks(1);
@@ -156,11 +156,11 @@ std::vector<Candidate> SettingCandidates(const Dimensions& dimensions,
       candidates.push_back(With(defaults, i, option));
     }
   }
-  // All but the base and the single options.
+  // All combinations except the base and the single options.
   size_t left = combinations - std::min(combinations, 1 + singles);
   const size_t fewest = Changed(base.world).size() + 2;
   std::mt19937_64 random(seed);
-  constexpr int kTries = 100000;  // where few combinations are left
+  constexpr int kTries = 100000;  // enough if few combinations are left
   for (int i = 0; i < kTries && left > 0 && candidates.size() < count; ++i) {
     Candidate drawn = RandomCandidate(dimensions, base, random);
     if (Changed(drawn).size() < fewest ||

@@ -1,4 +1,4 @@
-// What `tune` tries, and how it chooses.
+// Candidates that `tune` tries, and how it chooses them.
 #pragma once
 
 #include <cstddef>
@@ -17,57 +17,57 @@ namespace hvdlite::scaling_sweep {
 // One option of each dimension, by index; 0 is the default.
 struct Candidate {
   std::vector<size_t> options;
-  // The program as LibTorch's users start it: one process, without launcher.
-  // All options are 0 then, and the SPEC's threads do not count.
+  // The program without the launcher, in one process, as LibTorch's users start
+  // it. Then all options are 0, and the threads of the spec are ignored.
   bool alone = false;
-  // What the launcher does by itself, but not for this one: its name, and how
-  // that is done.
+  // The launcher's default that is removed for this candidate: its name, and
+  // how to remove it.
   std::string less = {};
   Ablation ablation = {};
 
   bool operator==(const Candidate&) const = default;
 };
 
-// "blas=Haswell, world=2 ranks"; "hvdliterun's defaults" and "LibTorch's
-// defaults" for those; ", less hvdliterun's malloc" after it.
+// Returns "blas=Haswell, world=2 ranks", "hvdliterun's defaults" or "LibTorch's
+// defaults"; ", without hvdliterun's malloc" may follow.
 std::string NameOf(const Dimensions& dimensions, const Candidate& candidate);
 
-// As a point of a sweep, whose setting is the candidate's name. Of worlds,
-// mappings and threads the last dimension's that gives one counts.
+// Returns the candidate as a point of a sweep; its setting is the candidate's
+// name. If several dimensions set world, mapping or threads, the last counts.
 absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
                                               const Dimensions& dimensions,
                                               const Candidate& candidate);
 
-// The program in one process, bound and set up as hvdliterun does by itself.
+// Returns the program in one process with hvdliterun's defaults.
 Candidate LaunchersDefaults(const Dimensions& dimensions);
-// The program as LibTorch's users start it.
+// Returns the program as LibTorch's users start it.
 Candidate LibTorchsDefaults(const Dimensions& dimensions);
 
-// Each world, with the defaults of all else.
+// Returns each world, with the defaults of all other dimensions.
 std::vector<Candidate> WorldCandidates(const Dimensions& dimensions);
 
-// Where the search for settings begins.
+// The start of the search for settings.
 struct SearchBase {
   Candidate world;  // the fastest
   int ranks = 1;
 };
 
-// The base's world, unless that is the defaults; each option alone in it; each
-// preset; then combinations, drawn from `seed`. With one rank, without what is
-// between ranks. The first `count` of these, each once.
+// Returns `count` different candidates: the base's world (unless that is the
+// defaults), each option alone in it, each preset, then random combinations
+// (`seed`). With one rank, options for communication are left out.
 std::vector<Candidate> SettingCandidates(const Dimensions& dimensions,
                                          const SearchBase& base, size_t count,
                                          uint64_t seed);
 
-// Of each dimension the option that is best alone in the base's world, where it
-// beats that; nullopt if fewer than two dimensions have one. `speeds` belong to
-// `candidates`; nullopt: it failed, or has not been run.
+// Combines, for each dimension, the option that is best alone in the base's
+// world, if it is faster than the base. nullopt if fewer than two dimensions
+// have one. `speeds` belong to `candidates`; nullopt: failed or not run.
 std::optional<Candidate> CombineBest(
     const Dimensions& dimensions, const SearchBase& base,
     const std::vector<Candidate>& candidates,
     const std::vector<std::optional<double>>& speeds);
 
-// The candidate with the default of one dimension.
+// Returns the candidate with the default of one dimension.
 Candidate Without(const Candidate& candidate, size_t dimension);
 
 }  // namespace hvdlite::scaling_sweep

@@ -11,8 +11,8 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr double kMinutes = 15;  // that the default candidates are for
-// The defaults, which warm up; they and one world; then both of them at last.
+constexpr double kMinutes = 15;  // for the default number of candidates
+// The defaults as warm-up; they and one world; both in the last comparison.
 constexpr int64_t kFewestRuns = 3 + 2 * kFewestFinalRounds;
 constexpr double kShareOfPlan = 0.8;
 
@@ -45,12 +45,11 @@ absl::StatusOr<Effort> EffortFor(const Wishes& wishes, double run_seconds,
     const double wanted = kFewestRuns * run_seconds;
     return absl::FailedPreconditionError(absl::StrCat(
         "a run of the defaults takes ", support::FormatDuration(run_seconds),
-        ", and a search has ", kFewestRuns,
-        " runs at least: ", support::FormatDuration(wanted), ", for which the ",
-        support::FormatDuration(seconds),
-        " that it may take do not suffice; say --minutes ",
+        ", and a search needs at least ", kFewestRuns,
+        " runs: ", support::FormatDuration(wanted), ", but only ",
+        support::FormatDuration(seconds), " are left; use --minutes ",
         std::ceil(wanted / kShareOfPlan / 60),
-        " or more, or give the program less to do (a run of a minute is "
+        " or more, or make the program do less (a run of a minute is "
         "enough)"));
   }
   const int64_t runs =

@@ -1,4 +1,4 @@
-// How much a search runs in the time that it has.
+// Effort: how many runs fit into the time of a search.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,34 @@
 namespace hvdlite::scaling_sweep {
 
 struct Effort {
-  int worlds = 0;  // beside the defaults
+  int worlds = 0;  // besides the defaults
   int world_rounds = 0;
-  int candidates = 0;  // settings of the first round
+  int candidates = 0;  // settings in the first round
   int first_rounds = 1;
-  int compared = 2;  // at last, at once
+  int compared = 2;  // candidates in a round of the last comparison
   int final_rounds = 0;
 
-  // Of all of it, at most.
+  // The maximum number of runs.
   int64_t runs() const;
 };
 
-// Of the best and the defaults: fewer give no interval.
+// Rounds of the best and the defaults; fewer rounds give no interval.
 inline constexpr int kFewestFinalRounds = 3;
 
-// What there is to run, and the most that is wanted of it.
+// The maximum effort that the user wants.
 struct Wishes {
   int worlds = 0;
   int candidates = 24;
-  int first_rounds = 1;  // at least
+  int first_rounds = 1;  // minimum
   int final_rounds = 8;
 };
 
-// As the SPEC says, or by default, for a search of `minutes`.
+// Returns the wishes of the spec, with defaults for a search of `minutes`.
 Wishes WishesOf(const Spec& spec, int worlds, double minutes);
 
-// What fits into `seconds`, a fifth of which is left for runs that are
-// disturbed or slower than others, where a run of the defaults takes
-// `run_seconds`. FailedPrecondition, with what to do, if that is too little for
-// any comparison.
+// Returns the effort that fits into `seconds` if a run of the defaults takes
+// `run_seconds`. A fifth of the time is reserved for disturbed and slow runs.
+// FailedPrecondition with a remedy if the time is too short for a comparison.
 absl::StatusOr<Effort> EffortFor(const Wishes& wishes, double run_seconds,
                                  double seconds);
 

@@ -9,7 +9,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr size_t kFewest = 3;  // that tell how far they scatter
+constexpr size_t kFewest = 3;  // rounds needed to estimate the spread
 
 std::vector<double> Logs(const std::vector<double>& ratios) {
   std::vector<double> logs;
@@ -76,7 +76,7 @@ int64_t RunsOfRace(int64_t candidates, int first_rounds) {
   for (int stage = 0; candidates > 0; ++stage) {
     runs += (candidates + 1) * RoundsOfStage(stage, first_rounds);
     if (candidates == 1) break;
-    // A combination comes after the first.
+    // A combination of the best options joins after the first stage.
     candidates = (candidates + (stage == 0 ? 1 : 0) + 1) / 2;
   }
   return runs;

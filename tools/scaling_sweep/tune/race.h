@@ -1,4 +1,4 @@
-// Who stays in a race of candidates, by the rounds in which they ran together.
+// Compares candidates by the rounds in which they ran together.
 #pragma once
 
 #include <cstdint>
@@ -11,48 +11,48 @@
 
 namespace hvdlite::scaling_sweep {
 
-// What a candidate did in a round.
+// The result of a candidate in a round.
 struct Trial {
   std::optional<double> items_per_second;  // nullopt: it failed
-  bool disturbed = false;                  // by other programs, at last, too
+  bool disturbed = false;  // by other programs, also in the last repetition
   std::string failure = {};
 };
 using Rounds = std::map<int, Trial>;  // by the round's number
 
-// Whether other programs were busy meanwhile; nullopt: nobody knows, as on
-// other hosts.
+// Whether other programs were busy during the run; nullopt: not known, for
+// example on other hosts.
 std::optional<bool> WasDisturbed(const Sample& sample);
 
 bool HasFailed(const Rounds& rounds);
 
-// Items/s of one candidate by another's, of rounds in which both succeeded.
+// Ratios of the items/s of two candidates, from rounds in which both succeeded.
 struct PairedRatios {
   std::vector<double> ratios = {};
-  int pairs = 0;      // also those that were set aside
-  int disturbed = 0;  // of these, in which a run was
-  // Disturbed ones count, as too few were not.
+  int pairs = 0;      // including ignored ones
+  int disturbed = 0;  // pairs with a disturbed run
+  // Disturbed pairs count, because there are too few others.
   bool rests_on_disturbed = false;
 };
 
-// Of the rounds from `first` on. Disturbed ones are set aside where at least
-// three others are there.
+// Returns the ratios of the rounds from `first` on. Ignores disturbed rounds if
+// there are at least three others.
 PairedRatios RatiosOf(const Rounds& one, const Rounds& other, int first = 0);
 
-// The geometric mean of the ratios; nullopt: there are none.
+// Returns the geometric mean of the ratios; nullopt if there are none.
 std::optional<double> MeanRatio(const PairedRatios& paired);
 
-// Whether of three ratios or more the 95 % interval is below 1.
+// Whether there are at least three ratios and their 95 % interval is below 1.
 bool IsClearlySlower(const PairedRatios& paired);
 
 // Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm
 // Identification and Hyperparameter Optimization", 2016): many candidates on a
-// small budget, then half of them on more, until one is left. Each round has
-// the defaults, too.
+// small budget, then half of them on more, until one is left. Each round also
+// runs the defaults.
 
-// That stage `stage`, from 0, adds.
+// Returns the number of rounds of a stage, counted from 0.
 int RoundsOfStage(int stage, int first_rounds);
 
-// Of all stages, at most.
+// Returns the maximum number of runs of all stages.
 int64_t RunsOfRace(int64_t candidates, int first_rounds);
 
 }  // namespace hvdlite::scaling_sweep

@@ -15,7 +15,7 @@ namespace {
 constexpr int kAttempts = 3;
 constexpr int kMostInVain = 4;
 constexpr double kShareOfRepeats = 0.2;
-// To ask the launcher, and to write what was run.
+// Time to ask the launcher, and to write the results.
 constexpr double kOverheadSeconds = 0.3;
 
 int RepeatOf(int round, int attempt) { return round * kAttempts + attempt; }
@@ -41,7 +41,7 @@ absl::Status Trials::RunRound(int round,
     const Rounds& rounds = RoundsOf(candidate);
     if (rounds.contains(round) || HasFailed(rounds)) continue;
     const double seconds = seconds_left() - (i < kept.first ? 0 : kept.seconds);
-    // What is worth anything takes no longer than the first.
+    // Candidates that are worth running take no longer than the first.
     const bool is_known = costs_.contains(NameOf(dimensions_, candidate));
     if (SecondsOf(is_known ? candidate : candidates.front()) > seconds) {
       continue;
@@ -59,7 +59,7 @@ absl::Status Trials::RunOne(int round, const Candidate& candidate,
   const std::string name = NameOf(dimensions_, candidate);
   if (planned_ > 0) --planned_;
   const double end = spent_ + seconds;
-  bool again = false;  // what was disturbed
+  bool again = false;  // repeat disturbed runs
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const double before = spent_;
     const absl::StatusOr<FinishedRun> run =
@@ -69,7 +69,7 @@ absl::Status Trials::RunOne(int round, const Candidate& candidate,
     const Trial trial = {.items_per_second = run->sample.items_per_second,
                          .disturbed = WasDisturbed(run->sample).value_or(false),
                          .failure = run->sample.failure};
-    // A repetition that failed does not take back what is known of the first.
+    // A failed repetition does not replace the result of the first run.
     if (again && again_if_failed && !trial.items_per_second) break;
     rounds_[name][round] = trial;
     const double cost = spent_ - before;
@@ -93,7 +93,7 @@ absl::StatusOr<FinishedRun> Trials::Attempt(const Configuration& configuration,
                                             double seconds) {
   RunLimit limit = {
       .seconds = std::max(seconds - kOverheadSeconds, seconds / 2),
-      .source = "what is left of --minutes",
+      .source = "the rest of --minutes",
       .is_all_there_is = true};
   if (limit_ && limit_->seconds <= limit.seconds) limit = *limit_;
   const double start = runner_.Seconds();
@@ -105,7 +105,7 @@ absl::StatusOr<FinishedRun> Trials::Attempt(const Configuration& configuration,
     out_ << name << ": " << run.status().message() << std::endl;
   }
   if (!run.ok()) return run;
-  // What is there already has cost time, too, when it was run.
+  // Runs of an earlier command count: their time is part of --minutes.
   Spend(name, std::max(cost, run->sample.seconds + kOverheadSeconds));
   const std::optional<bool> disturbed = WasDisturbed(run->sample);
   if (!disturbed) ++counts_.unknown;
@@ -151,7 +151,7 @@ void Trials::Tell(const FinishedRun& run, const std::string& name) const {
     out_ << "failed: " << sample.failure << "; see " << sample.log;
   }
   if (WasDisturbed(sample).value_or(false)) {
-    out_ << " (disturbed: others took "
+    out_ << " (disturbed: other programs used "
          << sample.machine.at("other programs").substr(0, 4) << " CPUs)";
   }
   out_ << std::endl;

@@ -1,5 +1,5 @@
-// Trials: runs candidates in rounds, again what other programs disturbed, and
-// keeps an eye on the time.
+// Trials: runs candidates in rounds, repeats runs that other programs
+// disturbed, and respects the time limit.
 #pragma once
 
 #include <map>
@@ -18,15 +18,15 @@
 
 namespace hvdlite::scaling_sweep {
 
-// What the launcher would do.
+// The launcher's answer about a run.
 struct LaunchAnswer {
-  std::optional<LaunchPlan> plan;  // nullopt: nobody knows
-  std::string refusal;  // why it would not start it; empty: it would, perhaps
+  std::optional<LaunchPlan> plan;  // nullopt: not known
+  std::string refusal;  // why it would not start the run; empty: no objection
 };
 
 struct FinishedRun {
   Sample sample;
-  bool is_new = true;  // it was not there already
+  bool is_new = true;  // false: its result was there already
 };
 
 // Runs configurations.
@@ -35,26 +35,26 @@ class TrialRunner {
   virtual ~TrialRunner() = default;
 
   // Cancelled if a stop signal has ended the run, DeadlineExceeded if it took
-  // all the time there is. A longer limit than the SPEC's is the SPEC's.
+  // all the time that is left. The limit of the spec also applies.
   virtual absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
                                           int repeat,
                                           const RunLimit& limit) = 0;
-  // Whether it is there already.
+  // Whether the result is there already.
   virtual bool Has(const Configuration& configuration, int repeat) const = 0;
   virtual absl::StatusOr<LaunchAnswer> Ask(
       const Configuration& configuration) = 0;
-  virtual double Seconds() const = 0;  // of a clock
+  virtual double Seconds() const = 0;  // reads a clock
 };
 
 struct TrialCounts {
   int runs = 0;
   int disturbed = 0;
-  int repeated = 0;  // runs again of what was disturbed
-  int unknown = 0;   // of which nobody knows whether they were
+  int repeated = 0;  // repetitions of disturbed runs
+  int unknown = 0;   // runs that may have been disturbed or not
 };
 
-// What a round leaves for its first `first` candidates, and for what follows
-// it; the others have the rest.
+// Time that a round reserves for its first `first` candidates and for later
+// rounds. The other candidates may use the rest.
 struct KeptTime {
   double seconds = 0;
   size_t first = 1;
@@ -62,37 +62,37 @@ struct KeptTime {
 
 class Trials {
  public:
-  // All but numbers outlive it; a line goes to `out` for each new run.
+  // All objects must outlive it. It prints a line for each new run to `out`.
   Trials(const Spec& spec, const Dimensions& dimensions, TrialRunner& runner,
          double budget_seconds, std::ostream& out);
 
-  // Runs each candidate that has not failed, and that can run, once in the
-  // round, every second round backwards. What does not fit into the time is
-  // left out; a run that takes longer than there is time is ended, and does not
-  // count. A run that was disturbed is repeated twice at most, while a fifth of
-  // the time suffices for that, and until it has been seen four times to be in
-  // vain. A failed run of the first candidate, which the others are compared
-  // with, is repeated once. Cancelled as the runner.
+  // Runs each candidate that can run and has not failed once in the round;
+  // every second round runs backwards. Candidates that do not fit into the time
+  // are left out. A run that takes all the time that is left is ended and does
+  // not count. A disturbed run is repeated at most twice. Repetitions may use a
+  // fifth of the time, and they stop after four that were disturbed, too. A
+  // failed run of the first candidate (the others are compared with it) is
+  // repeated once. Cancelled as in the runner.
   absl::Status RunRound(int round, const std::vector<Candidate>& candidates,
                         const KeptTime& kept = {});
 
-  // The first number from `round` on of which each of them has a run, or none;
-  // those that have failed aside.
+  // Returns the first round from `round` on in which either all candidates have
+  // a run or none has. Failed candidates are ignored.
   int WholeRound(int round, const std::vector<Candidate>& candidates) const;
 
   const Rounds& RoundsOf(const Candidate& candidate) const;
   PairedRatios Ratios(const Candidate& one, const Candidate& other,
                       int first_round = 0) const;
 
-  // That a run takes with all that belongs to it: the candidate's mean, or that
-  // of all.
+  // Returns the time of a run with all its overhead: the mean of the candidate,
+  // or that of all candidates.
   double SecondsOf(const Candidate& candidate) const;
   double SecondsOf(const std::vector<Candidate>& candidates) const;
 
   double seconds_left() const { return budget_ - spent_; }
-  // That are still to come, for the lines of runs.
+  // Sets the number of runs to come, which the lines of runs show.
   void PlanRuns(int64_t runs) { planned_ = runs; }
-  // Of each run; before, it is the time left.
+  // Sets the limit of each run; before, it is the time left.
   void LimitRuns(const RunLimit& limit) { limit_ = limit; }
   const TrialCounts& counts() const { return counts_; }
 
@@ -123,8 +123,8 @@ class Trials {
   Costs all_costs_;
   TrialCounts counts_;
   double spent_ = 0;
-  double spent_again_ = 0;  // on runs again
-  int in_vain_ = 0;         // runs again that were disturbed, in a row
+  double spent_again_ = 0;  // seconds spent on repetitions
+  int in_vain_ = 0;         // consecutive repetitions that were disturbed
   int64_t planned_ = 0;
   std::optional<RunLimit> limit_;
 };

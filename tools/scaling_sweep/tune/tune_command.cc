@@ -1,4 +1,4 @@
-// tune.
+// The subcommand `tune`.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kTextName[] = "tuning.txt";
 
-// What hvdliterun wrote last, without its name.
+// Returns the last message of hvdliterun without its name.
 std::string RefusalIn(const std::string& text) {
   std::string refusal;
   for (absl::string_view line :
@@ -35,10 +35,10 @@ std::string RefusalIn(const std::string& text) {
   return refusal;
 }
 
-// Runs what a sweep would.
+// Runs configurations as a sweep does.
 class SweepTrials final : public TrialRunner {
  public:
-  // `results` and `stop` outlive it.
+  // `results` and `stop` must outlive it.
   SweepTrials(RunnerOptions options, ResultsFile& results,
               const support::SignalPipe& stop)
       : limit_seconds_(options.spec.time_limit_seconds()),
@@ -53,7 +53,7 @@ class SweepTrials final : public TrialRunner {
     const size_t before = results_.samples().size();
     HVDLITE_RETURN_IF_ERROR(runner_.RunAll({configuration}, {{0, repeat}}));
     const Sample* const sample = Find(configuration, repeat);
-    if (sample == nullptr) return absl::InternalError("a run left no sample");
+    if (sample == nullptr) return absl::InternalError("a run has no sample");
     return FinishedRun{*sample, results_.samples().size() > before};
   }
 
@@ -70,18 +70,18 @@ class SweepTrials final : public TrialRunner {
     text << std::ifstream(std::filesystem::path(results_.directory()) /
                           FolderOf(configuration) / "launch_plan.txt")
                 .rdbuf();
-    // Nodes that plan for themselves are an answer, too.
+    // The answer may also be that each node makes its own plan.
     if (!ParseLaunchPlan(text.str())) answer.refusal = RefusalIn(text.str());
     return answer;
   }
 
   double Seconds() const override { return support::WallSeconds(); }
 
-  // The signal that Cancelled was about.
+  // The signal that caused Cancelled.
   int stop_signal() const { return runner_.stop_signal(); }
 
  private:
-  // A sample that may stay.
+  // A sample that need not run again.
   const Sample* Find(const Configuration& configuration, int repeat) const {
     const std::string key = Key(configuration);
     const std::vector<Sample>& samples = results_.samples();
@@ -92,7 +92,7 @@ class SweepTrials final : public TrialRunner {
     return found == samples.rend() ? nullptr : &*found;
   }
 
-  const double limit_seconds_;  // the SPEC's
+  const double limit_seconds_;  // of the spec
   ResultsFile& results_;
   std::ostream silence_{nullptr};
   SweepRunner runner_;
@@ -114,7 +114,7 @@ absl::Status Search(const Spec& spec, const Dimensions& dimensions,
   Tuner tuner(spec, dimensions, runner, options, out);
   const absl::Status status = tuner.Search();
   const TuningResult result = tuner.Result();
-  // Also what was found before the defaults failed.
+  // Also write the result if the defaults failed during the search.
   const bool is_partial =
       absl::IsCancelled(status) ||
       (absl::IsInternal(status) && result.ranking.size() > 1);
@@ -137,7 +137,7 @@ absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
   Tune& tune = *spec.mutable_tune();
   if (flags.candidates > 0) tune.set_candidates(flags.candidates);
   if (flags.final_repeats > 0) tune.set_final_repeats(flags.final_repeats);
-  // With the results stands what they are about.
+  // The results contain the dimensions that they belong to.
   tune.clear_dimension();
   for (const Dimension& dimension : dimensions) {
     *tune.add_dimension() = dimension;
@@ -168,7 +168,7 @@ absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
                     directory, out);
   }
   if (absl::IsCancelled(status)) {
-    out << "interrupted; the same command goes on from here" << std::endl;
+    out << "interrupted; run the command again to continue" << std::endl;
     return 128 + trials.stop_signal();
   }
   HVDLITE_RETURN_IF_ERROR(status);

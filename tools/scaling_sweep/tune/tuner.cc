@@ -11,11 +11,11 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr int kFewestLastRounds = 2;  // without which there is no comparison
-// What has this speed of the defaults in the search does not win at last.
+constexpr int kFewestLastRounds = 2;  // minimum for the last comparison
+// A candidate below this share of the defaults' speed cannot win.
 constexpr double kHopeless = 0.8;
 
-// Of a candidate that is much slower than the defaults no more has to be known.
+// A candidate that is much slower than the defaults need not finish.
 RunLimit LimitFor(double run_seconds) {
   return {.seconds = 10 + 5 * run_seconds,
           .source = "five times as long as the defaults"};
@@ -57,13 +57,13 @@ bool Tuner::IsOut(const Candidate& candidate) const {
   return HasFailed(trials_.RoundsOf(candidate));
 }
 
-// By the defaults; nullopt: it failed, or nothing is known.
+// Speed relative to the defaults; nullopt: it failed, or has no runs.
 std::optional<double> Tuner::Score(const Candidate& candidate) const {
   if (IsOut(candidate)) return std::nullopt;
   return MeanRatio(trials_.Ratios(candidate, defaults_));
 }
 
-// Less those that the SPEC does not allow, which are told at the end.
+// Removes candidates that the spec does not allow; the end reports them.
 std::vector<Candidate> Tuner::Runnable(std::vector<Candidate> candidates) {
   std::erase_if(candidates, [&](const Candidate& candidate) {
     const absl::Status status =
@@ -91,7 +91,8 @@ void Tuner::SortByScore(std::vector<Candidate>& candidates) const {
                    });
 }
 
-// The next one. Without the defaults nothing tells which is faster.
+// Runs the next round. It fails if the defaults fail, because all candidates
+// are compared with them.
 absl::Status Tuner::RunRound(const std::vector<Candidate>& round,
                              const KeptTime& kept) {
   Remember(round);
@@ -99,25 +100,24 @@ absl::Status Tuner::RunRound(const std::vector<Candidate>& round,
   for (const auto& [number, trial] : trials_.RoundsOf(defaults_)) {
     if (trial.items_per_second) continue;
     return absl::InternalError(absl::StrCat(
-        "a run of hvdliterun's defaults, which all else is compared with, "
-        "failed: ",
-        trial.failure, "; mend that, and add --retry-failed"));
+        "a run of hvdliterun's defaults, the baseline, failed: ", trial.failure,
+        "; fix that, and add --retry-failed"));
   }
   return absl::OkStatus();
 }
 
-// In a round that does not count: what a program reads for the first time is
-// not in memory yet.
+// This round does not count, because the files that the program reads are not
+// in memory yet.
 absl::Status Tuner::RunDefaults() {
-  out_ << "hvdliterun's defaults run once, to see how long that takes"
+  out_ << "hvdliterun's defaults run once, to measure the time of a run"
        << std::endl;
   HVDLITE_RETURN_IF_ERROR(RunRound({defaults_}, {}));
   if (trials_.RoundsOf(defaults_).empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "a run of hvdliterun's defaults takes longer than the ",
         support::FormatDuration(60 * options_.minutes),
-        " of the whole search; say more --minutes, or give the program less to "
-        "do (a run of a minute is enough)"));
+        " of the whole search; use more --minutes, or make the program do less "
+        "(a run of a minute is enough)"));
   }
   worlds_ = Runnable(WorldCandidates(dimensions_));
   worlds_.push_back(alone_);
@@ -132,10 +132,10 @@ absl::Status Tuner::RunDefaults() {
   return absl::OkStatus();
 }
 
-// Runs the worlds, and begins in the fastest.
+// Runs the worlds, and chooses the fastest as the base.
 absl::Status Tuner::FindWorld() {
   while (worlds_.size() > static_cast<size_t>(effort_.worlds)) {
-    left_out_.push_back({Name(worlds_.back()), "no time; --minutes gives it"});
+    left_out_.push_back({Name(worlds_.back()), "no time; use more --minutes"});
     worlds_.pop_back();
   }
   std::vector<Candidate> round = worlds_;
@@ -150,7 +150,7 @@ absl::Status Tuner::FindWorld() {
   }
   for (const Candidate& world : worlds_) {
     if (trials_.RoundsOf(world).empty()) {
-      left_out_.push_back({Name(world), "no time; --minutes gives it"});
+      left_out_.push_back({Name(world), "no time; use more --minutes"});
     }
   }
   SortByScore(worlds_);
@@ -166,7 +166,8 @@ absl::Status Tuner::FindWorld() {
   return absl::OkStatus();
 }
 
-// A run of the defaults, and the last comparison, with the best so far.
+// Reserves the time of a run of the defaults and of the last comparison with
+// the best candidate so far.
 KeptTime Tuner::KeptForTheEnd(const Candidate& best) const {
   const double seconds = trials_.SecondsOf(defaults_);
   const double last =
@@ -175,7 +176,8 @@ KeptTime Tuner::KeptForTheEnd(const Candidate& best) const {
   return {.seconds = seconds + last};
 }
 
-// The first of them, which are the best so far; what is kept has to fit, too.
+// Keeps the first candidates (the best so far) that fit into the time together
+// with the reserved time.
 void Tuner::KeepWhatFits(std::vector<Candidate>& left,
                          const KeptTime& kept) const {
   double seconds = kept.seconds;
@@ -192,7 +194,7 @@ absl::Status Tuner::RaceSettings() {
   std::vector<Candidate> left = Runnable(
       SettingCandidates(dimensions_, base_,
                         static_cast<size_t>(effort_.candidates), spec_.seed()));
-  // The best of the worlds goes on, though nothing is tried in it.
+  // The best world stays in the race, even if no settings are tried in it.
   if (!worlds_.empty() && !IsOut(worlds_.front()) &&
       !Has(left, worlds_.front())) {
     left.insert(left.begin(), worlds_.front());
@@ -222,16 +224,16 @@ absl::Status Tuner::RaceSettings() {
   if (IsHopeless(left.front())) {
     not_compared_ = absl::StrCat(
         Name(left.front()),
-        " is clearly slower than the defaults: there was no last comparison");
+        " is clearly slower than the defaults; there was no last comparison");
   } else {
     challenger_ = left.front();
   }
   return absl::OkStatus();
 }
 
-// The better half, rounded up, of those that did not fail; of it no more than
-// what is not clearly slower than the best; and, after the first stage, the
-// best options together, beside one at least that has been measured.
+// Keeps the better half, rounded up, of the candidates that did not fail and
+// are not clearly slower than the best. After the first stage it adds the
+// combination of the best options, beside at least one measured candidate.
 void Tuner::KeepBetterHalf(std::vector<Candidate>& left, bool first) {
   std::erase_if(left, [&](const Candidate& one) { return IsOut(one); });
   SortByScore(left);
@@ -255,7 +257,7 @@ void Tuner::KeepBetterHalf(std::vector<Candidate>& left, bool first) {
   if (combined) left.push_back(*combined);
 }
 
-// Of a candidate: its settings, and what hvdliterun does for it by itself.
+// Returns the parts of a candidate: its settings, and hvdliterun's defaults.
 absl::StatusOr<std::vector<Tuner::Part>> Tuner::PartsOf(
     const Candidate& candidate) const {
   std::vector<Part> parts;
@@ -269,7 +271,7 @@ absl::StatusOr<std::vector<Tuner::Part>> Tuner::PartsOf(
                                           dimensions_[i].option(option).name()),
                      .without = Without(candidate, i)});
   }
-  if (settings == 1) parts.clear();  // without it, it is the defaults
+  if (settings == 1) parts.clear();  // without it, the defaults remain
   HVDLITE_ASSIGN_OR_RETURN(const Configuration configuration,
                            ConfigurationOf(spec_, dimensions_, candidate));
   HVDLITE_ASSIGN_OR_RETURN(const LaunchAnswer answer,
@@ -290,7 +292,7 @@ bool Tuner::IsHopeless(const Candidate& candidate) const {
          IsClearlySlower(trials_.Ratios(candidate, defaults_));
 }
 
-// Of as many candidates and rounds as the time allows, the defaults and the
+// Runs as many candidates and rounds as the time allows, the defaults and the
 // challenger first.
 absl::Status Tuner::RunLastRounds() {
   HVDLITE_ASSIGN_OR_RETURN(parts_, PartsOf(*challenger_));
@@ -333,15 +335,15 @@ absl::Status Tuner::RunLastRounds() {
   return absl::OkStatus();
 }
 
-// The challenger against the defaults, and itself less each of its parts, by
-// rounds of their own: those by which it was chosen flatter it.
+// Compares the challenger with the defaults and with itself without each of its
+// parts, in new rounds, because the earlier ones are biased in its favour.
 absl::Status Tuner::CompareAtLast() {
   while (challenger_) {
     HVDLITE_RETURN_IF_ERROR(RunLastRounds());
     if (!HasLastRounds()) {
       not_compared_ = absl::StrCat(
           Name(*challenger_),
-          " had no time for the last comparison; --minutes gives it");
+          " had no time for the last comparison; use more --minutes");
       break;
     }
     const std::optional<Candidate> better = LessWhatHarms();
@@ -355,7 +357,7 @@ absl::Status Tuner::CompareAtLast() {
   return absl::OkStatus();
 }
 
-// Without its first setting that makes the challenger slower.
+// Returns the challenger without the first setting that makes it slower.
 std::optional<Candidate> Tuner::LessWhatHarms() const {
   for (const Part& part : parts_) {
     if (!part.of_launcher && IsSure(part.without, *challenger_)) {

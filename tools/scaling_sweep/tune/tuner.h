@@ -1,5 +1,5 @@
-// Tuner: finds the fastest setting of a program on this machine, in the time
-// that it has, and tells how sure that is.
+// Tuner: finds the fastest setting of a program on this machine in a given
+// time, and reports how certain that is.
 #pragma once
 
 #include <optional>
@@ -18,80 +18,81 @@ namespace hvdlite::scaling_sweep {
 
 struct TuneOptions {
   double minutes = 15;
-  std::vector<LeftOut> left_out = {};  // that this machine has not
+  std::vector<LeftOut> left_out = {};  // options that this machine lacks
 };
 
 struct RankedCandidate {
   std::string name = {};
-  int rounds = 0;     // of the search
-  int disturbed = 0;  // of these, at last
+  int rounds = 0;     // in the search
+  int disturbed = 0;  // rounds that are still disturbed after repetitions
   // Median; nullopt: a run failed.
   std::optional<double> items_per_second = {};
-  // Mean of the ratios of common rounds.
+  // Mean of the ratios to the defaults, over common rounds.
   std::optional<double> by_defaults = {};
 };
 
-// Items/s of one thing by another's, of rounds in which both ran.
+// Ratio of the items/s of two candidates, from rounds in which both ran.
 struct Reason {
-  std::string name = {};              // what is judged: "blas=Haswell"
-  support::RatioEstimate ratio = {};  // no interval: of one round
-  bool failed = false;                // a run of either; nothing is compared
-  bool compared = false;              // both ran; if not, nor failed: not yet
+  std::string name = {};              // the part: "blas=Haswell"
+  support::RatioEstimate ratio = {};  // one round: without an interval
+  bool failed = false;                // a run failed; there is no comparison
+  bool compared = false;              // both ran
   PairedRatios paired = {};
 };
 
 struct TuningResult {
   std::vector<RankedCandidate> ranking = {};  // the best first
-  // That the search has found; nullopt: none yet, or all but the defaults fail.
+  // The winner of the search; nullopt: none yet, or only the defaults succeed.
   std::optional<Candidate> challenger = {};
   std::string challenger_name = {};
-  // By hvdliterun's defaults, in rounds of their own; until there is one, in
-  // those by which it was chosen.
+  // The challenger compared with hvdliterun's defaults, in the rounds of the
+  // last comparison; before there are any, in those of the search.
   Reason against_launcher = {};
-  Reason against_default = {};           // by LibTorch's
-  Reason launcher_against_default = {};  // hvdliterun's defaults by LibTorch's
+  Reason against_default = {};           // with LibTorch's defaults
+  Reason launcher_against_default = {};  // hvdliterun's with LibTorch's
   bool finished = false;
   std::string not_compared = {};  // why there was no last comparison, or ""
-  Candidate recommended = {};  // the defaults unless something is surely faster
+  Candidate recommended = {};  // the defaults unless another is surely faster
   Configuration recommended_configuration = {};
-  // Of the challenger less each of its settings, and less what hvdliterun does
-  // for it by itself.
+  // The challenger compared with itself without each of its settings and
+  // without each of hvdliterun's defaults.
   std::vector<Reason> settings = {};
   std::vector<LeftOut> left_out = {};
-  std::vector<std::string> untried = {};  // options of no run
+  std::vector<std::string> untried = {};  // options without a run
   TrialCounts counts = {};
 };
 
-// What will be tried in which order, and how long it takes by a run that has
-// been measured; for people.
+// Describes for people what will be tried in which order, and how long it will
+// take, estimated from a measured run.
 std::string PlanText(const Dimensions& dimensions, const Effort& effort,
                      double run_seconds, const TuneOptions& options);
 
 class Tuner {
  public:
-  // All but the options outlive it. The plan, a line for each run, and what is
-  // decided go to `out`.
+  // All arguments except the options must outlive it. It prints the plan, a
+  // line for each run, and its decisions to `out`.
   Tuner(const Spec& spec, const Dimensions& dimensions, TrialRunner& runner,
         TuneOptions options, std::ostream& out);
 
-  // Runs hvdliterun's defaults, which warms up and tells how much fits into the
-  // time; the worlds; then, in the fastest, a race of settings; at last the
-  // winner against the defaults in rounds of their own, if it is not clearly
-  // slower and two rounds fit. A candidate of which a run failed is out; a
-  // setting without which the winner is surely faster is given up while there
-  // is time. Internal if the defaults fail twice in a row, FailedPrecondition
-  // if no comparison fits into the time, Cancelled as the runner.
+  // Runs hvdliterun's defaults, as warm-up and to measure how much fits into
+  // the time; then the worlds; then, in the fastest world, a race of settings;
+  // last, new rounds of the winner and the defaults, if the winner is not
+  // clearly slower and two rounds fit. A candidate is dropped when one of its
+  // runs fails. While there is time, a setting is removed if the winner is
+  // surely faster without it. Internal if the defaults fail twice in a row,
+  // FailedPrecondition if no comparison fits into the time, Cancelled as in the
+  // runner.
   absl::Status Search();
 
-  // What is known so far.
+  // Returns the results so far.
   TuningResult Result() const;
 
  private:
-  // One thing about a candidate that can be taken away.
+  // A part of a candidate that can be removed.
   struct Part {
     std::string name;
     Candidate without;
-    bool of_launcher = false;  // it is not the candidate's choice
+    bool of_launcher = false;  // a default of hvdliterun
   };
 
   std::string Name(const Candidate& candidate) const;
@@ -133,17 +134,17 @@ class Tuner {
   std::vector<Candidate> worlds_;
   SearchBase base_;
   std::vector<LeftOut> left_out_;
-  std::vector<Candidate> all_;  // that have been in a round
-  int round_ = 0;               // the next one
+  std::vector<Candidate> all_;  // have been in a round
+  int round_ = 0;               // the next round
   std::optional<Candidate> challenger_;
   std::optional<int> final_round_;  // the first of the last comparison
-  std::vector<Part> parts_;         // that it judges
+  std::vector<Part> parts_;         // are measured in it
   std::string not_compared_;
   bool finished_ = false;
 };
 
-// The ranking, the recommendation and how sure it is, what was left out, and
-// the command. `spec` has the program, `launcher` is how to call hvdliterun.
+// Returns the ranking, the recommendation and its certainty, what was left out,
+// and the command. `spec` has the program; `launcher` is hvdliterun's path.
 std::string TuningText(const TuningResult& result, const Spec& spec,
                        const std::string& launcher);
 

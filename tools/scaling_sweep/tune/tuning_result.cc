@@ -1,4 +1,4 @@
-// What a Tuner has found.
+// Collects the results of a Tuner.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -78,18 +78,18 @@ TuningResult Tuner::Result() const {
   return result;
 }
 
-// The challenger, then by rounds and by speed, and last what failed.
+// The order: the challenger, then by rounds and by speed; failed ones are last.
 std::vector<RankedCandidate> Tuner::Ranking() const {
   std::vector<RankedCandidate> ranking;
   for (const Candidate& candidate : all_) {
     const Rounds& rounds = trials_.RoundsOf(candidate);
-    // What only explains the challenger is told elsewhere.
+    // The parts of the challenger have their own table.
     if (rounds.empty() || !candidate.less.empty()) continue;
     RankedCandidate ranked = {.name = Name(candidate),
                               .by_defaults = Score(candidate)};
     std::vector<double> speeds;
     for (const auto& [round, trial] : rounds) {
-      if (round == 0 && rounds.size() > 1) continue;  // it warms up
+      if (round == 0 && rounds.size() > 1) continue;  // round 0 is warm-up
       ++ranked.rounds;
       if (trial.disturbed) ++ranked.disturbed;
       if (trial.items_per_second) speeds.push_back(*trial.items_per_second);
@@ -109,7 +109,7 @@ std::vector<RankedCandidate> Tuner::Ranking() const {
   return ranking;
 }
 
-// Options that no candidate that was run had, as "chunk=1M".
+// Returns options that no candidate with a run had, such as "chunk=1M".
 std::vector<std::string> Tuner::Untried() const {
   std::vector<std::string> untried;
   for (size_t i = 0; i < dimensions_.size(); ++i) {

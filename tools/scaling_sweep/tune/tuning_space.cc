@@ -47,7 +47,7 @@ Dimension Named(const char* name, const char* default_option) {
 
 Dimension Presets(const support::MachineFacts& machine) {
   Dimension dimension = Named(kPreset, "none");
-  // As many ranks as each is meant for.
+  // The presets, each with the number of ranks that it is meant for.
   std::vector<std::pair<const char*, int>> presets;
   if (machine.processor == "A64FX") {
     presets = {{"a64fx-numa", machine.numa_nodes}, {"a64fx-node", 1}};
@@ -61,7 +61,8 @@ Dimension Presets(const support::MachineFacts& machine) {
   return dimension;
 }
 
-// All powers of two and the number of cores, with as many threads as fill them.
+// Powers of two up to the number of cores, and that number, as ranks; each with
+// the number of threads that fills the cores.
 std::vector<int> RankNumbers(int cores) {
   std::vector<int> numbers;
   for (int ranks = 1; ranks < cores; ranks *= 2) numbers.push_back(ranks);
@@ -69,7 +70,7 @@ std::vector<int> RankNumbers(int cores) {
   return numbers;
 }
 
-// On one of the hosts, and, if there are several, on all of them.
+// The worlds on one host and, if there are several, on all of them.
 Dimension Worlds(int cores, int hosts) {
   Dimension dimension = Named("world", "1 rank");
   dimension.mutable_option(0)->add_ranks(1);
@@ -120,8 +121,8 @@ Dimension OpenMp() {
   return dimension;
 }
 
-// Kernels that this processor can run: OpenBLAS chooses by model number, and
-// for one newer than itself may choose those of a Pentium 4.
+// Kernels that this processor can run. OpenBLAS chooses by model number; for a
+// model newer than itself it may choose the kernels of a Pentium 4.
 Dimension BlasKernels(const std::set<std::string>& flags) {
   Dimension dimension = Named("blas", "OpenBLAS's choice");
   const auto has = [&](std::initializer_list<const char*> wanted) {
@@ -137,7 +138,7 @@ Dimension BlasKernels(const std::set<std::string>& flags) {
   return dimension;
 }
 
-// How hvdlite cuts gradients into batches and chunks; its defaults are 64, 4
+// How hvdlite divides gradients into buckets and chunks; its defaults are 64, 4
 // and 4 MiB.
 void AddBatching(Dimensions& dimensions) {
   const auto add = [&](const char* name, const char* variable,

@@ -1,4 +1,4 @@
-// What `tune` chooses from where the SPEC does not say.
+// The dimensions that `tune` searches if the spec has none.
 #pragma once
 
 #include <string>
@@ -11,26 +11,27 @@ namespace hvdlite::scaling_sweep {
 
 using Dimensions = std::vector<Dimension>;
 
-// The published presets, each of which stands for a whole combination.
+// The published presets; each is a whole combination of options.
 bool IsPresets(const Dimension& dimension);
-// Ranks by threads.
+// Ranks x threads.
 bool IsWorlds(const Dimension& dimension);
-// Its options set hvdlite's variables and nothing else: with one rank they do
-// nothing.
+// Whether its options set only variables of hvdlite, which have no effect with
+// one rank.
 bool IsBetweenRanks(const Dimension& dimension);
 
-// Ranks by threads; OpenBLAS kernels; mapping; allocator; sizes of batches and
-// chunks; OpenMP's binding and waiting; huge pages; memory policy (on machines
-// with NUMA nodes); memory formats of programs that are known to have them; the
-// published presets of this processor, last, so that their ranks count and not
-// those of the default world. `program` is a path; its last part counts. Worlds
-// are those of one host and, if there are several, of all `hosts` together, as
-// large as this machine.
+// Returns the built-in dimensions: ranks x threads; OpenBLAS kernels; mapping;
+// allocator; sizes of buckets and chunks; OpenMP's binding and waiting; huge
+// pages; memory policy (on machines with NUMA nodes); memory formats of
+// programs that are known to have them; the published presets of this
+// processor. The presets are last, so that their ranks replace those of the
+// default world. Only the file name of `program` counts. Worlds are on one host
+// and, if there are several, on all `hosts` together, which are as large as
+// this machine.
 Dimensions BuiltInDimensions(const support::MachineFacts& machine,
                              const std::string& program, int hosts = 1);
 
-// The SPEC's own dimensions, or the built-in ones; with the presets at the end
-// if the SPEC has no dimension of that name.
+// Returns the dimensions of the spec, or the built-in ones; with the presets at
+// the end if the spec has no dimension of that name.
 Dimensions DimensionsOf(const Spec& spec, const support::MachineFacts& machine);
 
 }  // namespace hvdlite::scaling_sweep

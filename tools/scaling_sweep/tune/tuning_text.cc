@@ -1,4 +1,4 @@
-// What `tune` found, for people.
+// Prints the results of `tune` for people.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -53,16 +53,16 @@ std::string RankingTable(const TuningResult& result) {
                             rows);
 }
 
-// Of how many rounds a ratio is, and of which kind.
+// Returns the number and the kind of the rounds behind a ratio.
 std::string RoundsText(const PairedRatios& paired) {
   const auto counted = static_cast<int64_t>(paired.ratios.size());
   std::string text = support::Counted(counted, "round");
   if (paired.rests_on_disturbed) {
     absl::StrAppend(&text, ", ", paired.disturbed,
-                    " of them disturbed by other programs");
+                    " of which other programs disturbed");
   } else if (paired.pairs > counted) {
     absl::StrAppend(&text, "; ", paired.pairs - counted,
-                    " that were disturbed do not count");
+                    " disturbed ones do not count");
   }
   return text;
 }
@@ -72,18 +72,18 @@ std::string VerdictText(const support::RatioEstimate& ratio) {
   if (significance != Significance::kNoDifference) {
     return SignificanceText(significance);
   }
-  return ratio.interval ? "no difference found" : "one round tells nothing";
+  return ratio.interval ? "no difference found" : "one round is not enough";
 }
 
 std::string AgainstText(const std::string& name, const Reason& against,
                         const std::string& defaults) {
   if (!against.compared) return "";
   return support::Wrapped(absl::StrCat(
-      name, " by ", defaults, ": ", RatioText(against.ratio), ", ",
+      name, " / ", defaults, ": ", RatioText(against.ratio), ", ",
       VerdictText(against.ratio), " (", RoundsText(against.paired), ")"));
 }
 
-// The parts that are significantly faster, the greatest first.
+// Returns the parts that make it significantly faster, the greatest first.
 std::string MattersMost(const TuningResult& result) {
   std::vector<Reason> faster;
   for (const Reason& reason : result.settings) {
@@ -91,7 +91,7 @@ std::string MattersMost(const TuningResult& result) {
       faster.push_back(reason);
     }
   }
-  if (faster.empty()) return "No single one of them makes it faster.\n";
+  if (faster.empty()) return "None of them alone makes it faster.\n";
   std::stable_sort(faster.begin(), faster.end(),
                    [](const Reason& a, const Reason& b) {
                      return a.ratio.ratio > b.ratio.ratio;
@@ -119,15 +119,14 @@ std::string Reasons(const TuningResult& result) {
   return absl::StrCat(
       "\n",
       support::Wrapped(
-          absl::StrCat("What each setting of ", result.challenger_name,
-                       " does, and what hvdliterun does by itself: items/s "
-                       "with all, by items/s without that one (95 % "
-                       "interval)")),
+          absl::StrCat("The effect of each setting of ", result.challenger_name,
+                       " and of hvdliterun's defaults: items/s with all / "
+                       "items/s without this one (95 % interval)")),
       support::TextTable({"setting", "ratio", "verdict"}, rows, {.keys = 1}),
       MattersMost(result));
 }
 
-// Without the files of a run.
+// Returns the program with file names for users instead of those of a run.
 std::vector<std::string> ProgramFor(const Spec& spec,
                                     const Configuration& configuration) {
   return ProgramWords(
@@ -170,24 +169,24 @@ std::string NotTried(const TuningResult& result) {
   const std::string untried =
       result.untried.empty() ? ""
                              : absl::StrCat(absl::StrJoin(result.untried, ", "),
-                                            " (--minutes takes more); ");
+                                            " (use more --minutes); ");
   return absl::StrCat(
       text, "\n",
       support::Wrapped(absl::StrCat(
           "Not tried: ", untried,
           "most combinations, other numbers of ranks and threads, and the "
-          "program's own flags, as its batch size.")));
+          "program's own flags, such as its batch size.")));
 }
 
 std::string CountsText(const TrialCounts& counts) {
   std::string text = absl::StrCat(support::Counted(counts.runs, "run"), "; ");
   absl::StrAppend(&text, counts.disturbed,
-                  " disturbed by other programs (they took a twentieth of the "
-                  "CPUs or more), of which ",
+                  " disturbed by other programs (they used at least 5 % of the "
+                  "CPUs), of which ",
                   counts.repeated, " were repeated");
   if (counts.unknown > 0) {
-    absl::StrAppend(&text, "; of ", counts.unknown,
-                    " nobody knows whether they were disturbed");
+    absl::StrAppend(&text, "; for ", counts.unknown,
+                    " it is not known whether they were disturbed");
   }
   return absl::StrCat("\n", support::Wrapped(text));
 }
@@ -203,11 +202,11 @@ std::string Recommendation(const TuningResult& result) {
   if (!defaults) {
     return absl::StrCat("Recommended: ", result.challenger_name);
   }
-  return "Recommended: hvdliterun's defaults, since nothing was found that is "
+  return "Recommended: hvdliterun's defaults, because no other setting is "
          "surely faster";
 }
 
-// Which comparison the recommendation is by.
+// Returns the comparison behind the recommendation.
 const Reason& ReasonOf(const TuningResult& result) {
   const bool by_launcher =
       !result.recommended.alone || result.recommended == result.challenger;
@@ -220,10 +219,10 @@ std::string Caution(const TuningResult& result) {
   if (!paired.rests_on_disturbed) return "";
   const bool all = paired.disturbed == paired.pairs;
   return support::Wrapped(absl::StrCat(
-      "CAUTION: this rests on disturbed runs", all ? " alone" : ", too",
-      ": other programs were busy, runs again did not help. Their turns meet "
-      "both sides alike, but repeat this on a quiet machine before you rely "
-      "on it."));
+      "CAUTION: this is based ", all ? "only" : "partly",
+      " on disturbed runs: other programs were busy, and repetitions did not "
+      "help. Both sides are affected equally, but repeat this on a quiet "
+      "machine before you rely on it."));
 }
 
 }  // namespace
@@ -241,50 +240,46 @@ std::string PlanText(const Dimensions& dimensions, const Effort& effort,
           ? ""
           : absl::StrCat("left out:\n", LeftOutText(options.left_out));
   absl::StrAppend(
-      &text, "plan, for ", budget, " (--minutes), at ",
-      support::NumberText(run_seconds), " s a run, as was measured:\n",
+      &text, "plan for ", budget, " (--minutes), with ",
+      support::NumberText(run_seconds), " s per run, as measured:\n",
       support::Wrapped(
           absl::StrCat(
               "worlds, ", support::Counted(effort.world_rounds, "round"),
-              " of hvdliterun's defaults and ", effort.worlds, " of these: ",
+              " of hvdliterun's defaults and of ", effort.worlds, " of these: ",
               worlds, worlds.empty() ? "" : ", ", "LibTorch's defaults"),
           "  1. "));
   if (effort.candidates > 0) {
     absl::StrAppend(
         &text,
         support::Wrapped(
-            absl::StrCat("in the fastest of them up to ", effort.candidates,
-                         " candidates, ",
-                         support::Counted(effort.first_rounds, "round"), ": ",
-                         DimensionsText(dimensions), "; combinations of them"),
+            absl::StrCat(
+                "in the fastest world up to ", effort.candidates,
+                " candidates, ", support::Counted(effort.first_rounds, "round"),
+                ": ", DimensionsText(dimensions), "; and combinations of them"),
             "  2. "),
-        support::Wrapped("the faster half of them goes on, until one is left",
+        support::Wrapped("more rounds of the faster half, until one is left",
                          "  3. "));
   }
   absl::StrAppend(
       &text,
       support::Wrapped(
           absl::StrCat(
-              "the best against hvdliterun's defaults",
+              "last comparison: the best candidate with hvdliterun's defaults",
               effort.compared > 2
-                  ? absl::StrCat(", LibTorch's, and itself less each of its "
+                  ? absl::StrCat(", LibTorch's, and itself without each of its "
                                  "settings, up to ",
                                  effort.compared, " in a round")
                   : "",
-              ": ", support::Counted(effort.final_rounds, "round"),
-              " of their own"),
+              ": ", support::Counted(effort.final_rounds, "new round")),
           effort.candidates > 0 ? "  4. " : "  2. "),
       support::Wrapped(absl::StrCat(
           "About ", effort.runs(), " runs, ",
           support::FormatDuration(static_cast<double>(effort.runs()) *
                                   run_seconds),
-          "; with those that have to be repeated as other programs disturbed "
-          "them, or that are slower, ",
-          budget,
-          " at most. A longer search takes more candidates: "
-          "--minutes ",
+          "; with slower runs and repetitions of disturbed runs at most ",
+          budget, ". A longer search tries more candidates: --minutes ",
           std::max(90.0, 4 * options.minutes),
-          ". An interrupted tune goes on by the same command.")));
+          ". To continue an interrupted tune, run the command again.")));
   return text;
 }
 
@@ -304,7 +299,7 @@ std::string TuningText(const TuningResult& result, const Spec& spec,
   }
   if (result.challenger && result.against_launcher.failed) {
     absl::StrAppend(&text, "A run of ", result.challenger_name,
-                    " or of the defaults failed: they are not compared.\n");
+                    " or of the defaults failed, so they are not compared.\n");
   }
   if (!result.against_launcher.failed && !result.not_compared.empty()) {
     absl::StrAppend(&text,
@@ -314,9 +309,9 @@ std::string TuningText(const TuningResult& result, const Spec& spec,
   if (!result.finished) {
     return absl::StrCat(
         text, support::Wrapped(
-                  "This is as far as the search has come. What it has found "
-                  "is not sure: the runs by which a candidate is chosen "
-                  "flatter it, and only those of the last comparison tell."));
+                  "The search is not finished, so the result is not certain: "
+                  "the runs that select a candidate are biased in its favour. "
+                  "Only the last comparison is reliable."));
   }
   absl::StrAppend(&text, NotTried(result), "\n",
                   support::Wrapped(Recommendation(result)), Caution(result));
@@ -329,7 +324,7 @@ std::string TuningText(const TuningResult& result, const Spec& spec,
        ProgramFor(spec, result.recommended_configuration)) {
     words.push_back(word);
   }
-  absl::StrAppend(&text, "Run it by\n  ", ShellText(words), "\n");
+  absl::StrAppend(&text, "Run it with\n  ", ShellText(words), "\n");
   return text;
 }
 

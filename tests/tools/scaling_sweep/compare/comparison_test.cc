@@ -24,8 +24,8 @@ using ::testing::Not;
 
 constexpr double kFivePercent = 0.95;
 
-// Speeds as a shared machine gives them: 3 % of scatter from run to run, the
-// machine's drift over the sweep, and now and then a run that was disturbed.
+// Simulates the speeds of a shared machine: 3 % of scatter from run to run,
+// drift during the sweep, and sometimes a disturbed run.
 class Noise {
  public:
   explicit Noise(uint64_t seed) : random_(seed) {}
@@ -60,8 +60,7 @@ Sample SampleOf(int ranks, int repeat, double speed) {
   return sample;
 }
 
-// Four configurations of which the one with 2 ranks takes `factor` of its
-// usual speed.
+// Four configurations; the one with 2 ranks has `factor` of its usual speed.
 Side Sweep(uint64_t seed, int repeats, double factor = 1) {
   Noise noise(seed);
   Side side;
@@ -83,7 +82,7 @@ const ComparedConfiguration& TwoRanks(const Comparison& comparison) {
   return comparison.configurations.front();
 }
 
-TEST(ComparisonTest, ASlowdownOf20PercentIsFoundEveryTime) {
+TEST(ComparisonTest, SlowdownOf20PercentIsAlwaysFound) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const auto comparison =
         Compare(Sweep(2 * seed + 1, 7), Sweep(2 * seed + 2, 7, 0.8), 1);
@@ -95,7 +94,7 @@ TEST(ComparisonTest, ASlowdownOf20PercentIsFoundEveryTime) {
   }
 }
 
-TEST(ComparisonTest, OfTwentyPairsOfEqualRunsAtMostOneIsFlagged) {
+TEST(ComparisonTest, EqualRunsAreFlaggedInAtMostOneOfTwentyCases) {
   int flagged = 0;
   int slower = 0;
   int faster = 0;
@@ -121,7 +120,7 @@ Side Measured(const std::string& spec) {
   return side;
 }
 
-TEST(ComparisonTest, WhatTheSpecsMeasureDifferentlyIsNoted) {
+TEST(ComparisonTest, DifferencesOfTheSpecsAreNoted) {
   const Side a = Measured(
       "name: 'a' command: ['p', '--b', '{batch}', '{report}'] seed: 1 "
       "batch { size: 8 argument: WORLD }");
@@ -132,12 +131,12 @@ TEST(ComparisonTest, WhatTheSpecsMeasureDifferentlyIsNoted) {
   EXPECT_THAT(Compare(a, a, 1)->notes, IsEmpty());
   EXPECT_THAT(Compare(a, b, 1)->notes,
               ::testing::UnorderedElementsAre(
-                  "the SPECs differ: added: command[1]: \"--fast\"",
-                  "the SPECs differ: modified: batch.size: 8 -> 16",
-                  HasSubstr("the SPECs differ: added: environment[0]: ")));
+                  "the spec files differ: added: command[1]: \"--fast\"",
+                  "the spec files differ: modified: batch.size: 8 -> 16",
+                  HasSubstr("the spec files differ: added: environment[0]: ")));
 }
 
-TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
+TEST(ComparisonTest, OrderOfVariablesDoesNotMatter) {
   const std::string a = "environment { name: 'A' value: '1' } ";
   const std::string b = "environment { name: 'B' value: '2' } ";
   const auto spec = [](const std::string& words, const std::string& common,
@@ -147,11 +146,12 @@ TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
   };
   EXPECT_THAT(Compare(spec("", a + b, b + a), spec("", b + a, a + b), 1)->notes,
               IsEmpty());
-  // A word before others moves them, which is not told.
-  EXPECT_THAT(Compare(spec("", a + b, ""), spec("'--new', ", b, ""), 1)->notes,
-              ::testing::UnorderedElementsAre(
-                  HasSubstr("the SPECs differ: added: command[1]: \"--new\""),
-                  HasSubstr("the SPECs differ: deleted: environment[0]: ")));
+  // An added argument moves others; the move is not reported.
+  EXPECT_THAT(
+      Compare(spec("", a + b, ""), spec("'--new', ", b, ""), 1)->notes,
+      ::testing::UnorderedElementsAre(
+          HasSubstr("the spec files differ: added: command[1]: \"--new\""),
+          HasSubstr("the spec files differ: deleted: environment[0]: ")));
   EXPECT_THAT(Compare(spec("", a, ""),
                       spec("", "environment { name: 'A' value: '3' }", ""), 1)
                   ->notes,
@@ -159,14 +159,15 @@ TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
                   HasSubstr("modified: environment[0].value: \"1\" -> \"3\"")));
 }
 
-TEST(ComparisonTest, SettingsOfTheSameNameShouldBeTheSame) {
+TEST(ComparisonTest, SettingsWithTheSameNameAreCompared) {
   const std::string program = "command: ['p', '{report}'] ";
   Side a = Measured(program +
                     "setting { name: 'x' argument: '1' ranks: 1 } "
                     "setting { name: 'y' }");
   Side b = Measured(program + "setting { name: 'x' argument: '2' ranks: 2 }");
-  EXPECT_THAT(Compare(a, b, 1)->notes,
-              ::testing::Each(HasSubstr("the SPECs differ: setting 'x': ")));
+  EXPECT_THAT(
+      Compare(a, b, 1)->notes,
+      ::testing::Each(HasSubstr("the spec files differ: setting 'x': ")));
   EXPECT_THAT(Compare(a, b, 1)->notes, Not(IsEmpty()));
   // Two settings differ on purpose.
   a.setting = "y";
@@ -176,7 +177,7 @@ TEST(ComparisonTest, SettingsOfTheSameNameShouldBeTheSame) {
   EXPECT_THAT(Compare(a, b, 1)->notes, IsEmpty());
 }
 
-// Speeds of the repeats, 0 of one that failed.
+// Speeds of the repeats; 0: it failed.
 using Speeds = std::vector<std::pair<int, std::vector<double>>>;  // by ranks
 
 Side SideOf(const Speeds& speeds, const std::string& setting = "") {
@@ -193,7 +194,7 @@ Side SideOf(const Speeds& speeds, const std::string& setting = "") {
   return side;
 }
 
-// The samples of both.
+// Returns a side with the samples of both.
 Side Joined(Side side, const Side& more) {
   side.results.samples.insert(side.results.samples.end(),
                               more.results.samples.begin(),
@@ -201,7 +202,7 @@ Side Joined(Side side, const Side& more) {
   return side;
 }
 
-TEST(ComparisonTest, ASmallSlowdownIsSeenButDoesNotFail) {
+TEST(ComparisonTest, SmallSlowdownIsReportedButDoesNotFail) {
   const auto comparison =
       Compare(SideOf({{1, {100, 101, 102, 103, 104, 105}}}),
               SideOf({{1, {97, 97.97, 98.94, 99.91, 100.88, 101.85}}}), 1);
@@ -211,8 +212,8 @@ TEST(ComparisonTest, ASmallSlowdownIsSeenButDoesNotFail) {
   testing::ExpectGolden(ComparisonText(*comparison, 0.98));
 }
 
-TEST(ComparisonTest, PairsAreOfTheSameRepeat) {
-  // The machine doubled its speed meanwhile; both sides saw it.
+TEST(ComparisonTest, PairsHaveTheSameRepeat) {
+  // The machine became twice as fast during the sweep, for both sides.
   Side b = SideOf({{1, {90, 90, 90, 180, 180, 180}}});
   std::reverse(b.results.samples.begin(), b.results.samples.end());
   const auto comparison =
@@ -234,7 +235,7 @@ TEST(ComparisonTest, SinglePairsProveNothing) {
   }
 }
 
-TEST(ComparisonTest, SinglePairsAreNoPartOfTheIntervalOfAllTogether) {
+TEST(ComparisonTest, SinglePairsDoNotCountInTheTotal) {
   const Speeds before = {{1, {100, 100, 100}}};
   const Speeds after = {{1, {98, 100, 102}}};
   const auto without = Compare(SideOf(before), SideOf(after), 1);
@@ -246,7 +247,7 @@ TEST(ComparisonTest, SinglePairsAreNoPartOfTheIntervalOfAllTogether) {
   testing::ExpectGolden(ComparisonText(*with, kFivePercent));
 }
 
-TEST(ComparisonTest, WhatIsOnOneSideOnlyIsNotedAndNothingInCommonAnError) {
+TEST(ComparisonTest, ConfigurationsOfOneSideAreNotedAndNoCommonOneIsAnError) {
   const Speeds first = {{1, {100}}, {2, {100}}, {4, {0}}};
   Side b = SideOf({{1, {100}}, {8, {100}}, {4, {100}}});
   b.results.samples.front().host = "other";
@@ -260,7 +261,7 @@ TEST(ComparisonTest, WhatIsOnOneSideOnlyIsNotedAndNothingInCommonAnError) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ComparisonTest, WhatSucceedsNoMoreFails) {
+TEST(ComparisonTest, ConfigurationThatNoLongerSucceedsFails) {
   const Side a = SideOf({{1, {100, 100}}, {2, {100, 100}}, {4, {100, 100}}});
   const Side b = SideOf({{1, {100, 100}}, {2, {0, 0}}});
   const auto comparison = Compare(a, b, 1);
@@ -269,7 +270,7 @@ TEST(ComparisonTest, WhatSucceedsNoMoreFails) {
   testing::ExpectGolden(ComparisonText(*comparison, kFivePercent));
   EXPECT_THAT(ComparisonText(*comparison, std::nullopt),
               Not(HasSubstr("FAILS")));
-  // Failed before, too.
+  // It also failed before.
   EXPECT_FALSE(Fails(*Compare(b, b, 1), kFivePercent));
   const auto nothing = Compare(SideOf({{1, {100}}}), SideOf({{1, {0}}}), 1);
   ASSERT_TRUE(nothing.ok()) << nothing.status();
@@ -287,7 +288,7 @@ double Ratio(Side a, std::optional<std::string> setting_a, Side b,
   return Compare(a, b, 1).value().overall.ratio;
 }
 
-TEST(ComparisonTest, ASettingOfOneSideIsComparedWithTheSameOrTheOnlyOne) {
+TEST(ComparisonTest, SettingOfOneSideIsComparedWithTheSameOrTheOnlyOne) {
   const auto with = [](double speed, const std::string& setting) {
     return SideOf({{1, {speed, speed, speed}}}, setting);
   };
@@ -301,7 +302,7 @@ TEST(ComparisonTest, ASettingOfOneSideIsComparedWithTheSameOrTheOnlyOne) {
   EXPECT_NEAR(Ratio(with(40, ""), std::nullopt, one, "new"), 3, 1e-12);
 }
 
-TEST(ComparisonTest, SidesThatAreNoPairAreErrors) {
+TEST(ComparisonTest, IncomparableSidesAreErrors) {
   const std::string program = "command: ['p', '{report}'] items: ";
   Side fresh = SideOf({{1, {1}}}, "new");
   fresh.setting = "new";

@@ -25,7 +25,7 @@ using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-// Results of a sweep that nobody has made.
+// Invented results of a sweep.
 class MadeUpResults {
  public:
   MadeUpResults(const std::string& scaling, const std::string& more) {
@@ -74,12 +74,12 @@ class MadeUpResults {
   std::map<size_t, int> repeats_;
 };
 
-// ---- Which row is compared with which, by what.
+// ---- The reference of each row.
 
 struct MadeUpRun {
   size_t row;
   double speed;
-  int threads = 0;  // that a rank had
+  int threads = 0;  // per rank
   bool oversubscribed = false;
 };
 
@@ -97,7 +97,7 @@ void PrintTo(const ScalingCase& one, std::ostream* out) { *out << one.name; }
 
 class ScalingCaseTest : public ::testing::TestWithParam<ScalingCase> {};
 
-TEST_P(ScalingCaseTest, EveryRowHasItsEfficiency) {
+TEST_P(ScalingCaseTest, EveryRowHasTheExpectedEfficiency) {
   const ScalingCase& one = GetParam();
   MadeUpResults sweep(one.scaling, one.spec);
   for (const MadeUpRun& run : one.runs) {
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Counted::kRanks,
                     {1, 0.75, 1, 1},
                     2},
-        // The second has as many cores as the first, and is faster: the
+        // The second has as many cores as the first and is faster, so it is the
         // reference. The third: 120 / (6/4 * 125).
         ScalingCase{"WhereRanksHaveDifferentThreadsNCountsCores",
                     "STRONG",
@@ -163,14 +163,14 @@ INSTANTIATE_TEST_SUITE_P(
                     {{0, 100, 4}, {1, 150, 4}},
                     Counted::kRanks,
                     {1, 0.75}},
-        // A step of one batch; of two, in 1/0.9 of the time.
+        // A step with one mini-batch; with two it takes 1/0.9 of the time.
         ScalingCase{"WeakCountsRanksWhateverTheirThreads",
                     "WEAK",
                     "ranks: [1, 2]",
                     {{0, 100, 2}, {1, 180, 1}},
                     Counted::kRanks,
                     {1, 0.9}},
-        // Resumed on another machine; nor does it decide what N is.
+        // Resumed on another machine, which does not change what N counts.
         ScalingCase{"ARowOfSeveralThreadNumbersHasNone",
                     "STRONG",
                     "ranks: [1, 2, 4]",
@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Counted::kRanks,
                     {0, 0},
                     0},
-        // Of a reference, too, for what is compared with it.
+        // This also holds for a reference and the rows compared with it.
         ScalingCase{
             "ASingleRunHasNoInterval",
             "STRONG",
@@ -215,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- The rest of a row.
 
-TEST(ScalingTableTest, AnEfficiencyHasTheIntervalOfBothMedians) {
+TEST(ScalingTableTest, EfficiencyIntervalComesFromBothMedians) {
   MadeUpResults sweep("STRONG", "ranks: [1, 2]");
   for (int repeat = 0; repeat < 3; ++repeat) {
     sweep.Add(0, 100 + repeat);
@@ -226,13 +226,13 @@ TEST(ScalingTableTest, AnEfficiencyHasTheIntervalOfBothMedians) {
   EXPECT_EQ(table.rows[0].interval->high, 102);
   ASSERT_TRUE(table.rows[1].efficiency_interval.has_value());
   const support::Interval interval = *table.rows[1].efficiency_interval;
-  // At least as far apart as the runs, of which there are few.
+  // The interval is at least as wide as the range of the few runs.
   EXPECT_LT(interval.low, 160.0 / (2 * 102));
   EXPECT_GT(interval.low, 0.75);
   EXPECT_GT(interval.high, 162.0 / (2 * 100));
   EXPECT_LT(interval.high, 0.85);
   EXPECT_FALSE(table.rows[0].efficiency_interval.has_value());
-  // The curves' bars are those of the efficiency, not of its items/s alone.
+  // The bars of the curves are those of the efficiency, not of the items/s.
   const auto charts = ScalingCharts(table);
   const support::Curve& speed_up = charts[1].second.curves[0];
   EXPECT_DOUBLE_EQ(speed_up.values[1], 161.0 / 101);
@@ -264,7 +264,7 @@ TEST(ScalingTableTest, SharesAreMeansOverTraces) {
   EXPECT_DOUBLE_EQ(*table.rows[0].shares->exposed, 0.25);
 }
 
-TEST(ScalingTableTest, TextAndCsvTellAllThatARowCanBe) {
+TEST(ScalingTableTest, TextAndCsvShowAllKindsOfRows) {
   MadeUpResults cores("STRONG", "ranks: [1, 2, 3, 4, 5]");
   for (int repeat = 0; repeat < 3; ++repeat) {
     Sample& sample = cores.Add(0, 100 + repeat);
@@ -292,7 +292,7 @@ TEST(ScalingTableTest, TextAndCsvTellAllThatARowCanBe) {
   testing::ExpectGolden(TableText(weak.Table()) + ScalingCsv(weak.Table()));
 }
 
-TEST(ScalingTableTest, MachinesAreThoseOfTheReports) {
+TEST(ScalingTableTest, MachinesComeFromTheReports) {
   MadeUpResults sweep("STRONG", "ranks: [1, 2]");
   const std::map<std::string, std::string> machine = {
       {"memory", "8 GiB"}, {"processor", "Xeon"}, {"LibTorch", "2.6"}};
@@ -330,7 +330,7 @@ TEST(ScalingChartTest, CurvesHaveAnIdealLine) {
   EXPECT_THAT(ScalingCharts(one.Table()), IsEmpty());
 }
 
-TEST(ScalingChartTest, WhereNCountsCoresSpeedsStandOverRanks) {
+TEST(ScalingChartTest, SpeedsAreDrawnOverRanksIfNCountsCores) {
   MadeUpResults sweep("STRONG", "ranks: [1, 2, 3] items: 'images'");
   sweep.Add(0, 100).threads_used = 4;
   sweep.Add(1, 125).threads_used = 2;
@@ -348,7 +348,7 @@ TEST(ScalingChartTest, WhereNCountsCoresSpeedsStandOverRanks) {
   EXPECT_THAT(efficiency.curves[0].values, ElementsAre(100, 64));
 }
 
-TEST(ScalingPageTest, HasTheTableSettingsMachinesRunsAndNothingFromElsewhere) {
+TEST(ScalingPageTest, PageIsCompleteAndNeedsNoOtherFiles) {
   MadeUpResults sweep(
       "STRONG",
       "ranks: [1, 2, 4] environment { name: 'A' value: '<b>' } setting { "

@@ -44,7 +44,7 @@ TEST(CommandTest, TheLauncherGetsWorldThreadsVariablesAndTrace) {
   EXPECT_TRUE(command.environment.empty());
 }
 
-TEST(CommandTest, AloneIsTheProgramItself) {
+TEST(CommandTest, AloneStartsTheProgramItself) {
   const Configuration configuration = {
       .threads = 2, .alone = true, .environment = {{"A", "b"}}};
   const Command command = BuildCommand(SpecOf("'prog', '{report}'"),
@@ -55,7 +55,7 @@ TEST(CommandTest, AloneIsTheProgramItself) {
                                             {"HVDLITE_TIMELINE", "/t.json"}}));
 }
 
-TEST(CommandTest, VariablesThatAreTakenAwayAreSoByEnv) {
+TEST(CommandTest, EnvRemovesVariables) {
   const Command command =
       BuildCommand(SpecOf("'prog', '{report}'"), {.unset = {"A", "B"}},
                    {"/r.json", "", ""}, "run", false);
@@ -63,14 +63,14 @@ TEST(CommandTest, VariablesThatAreTakenAwayAreSoByEnv) {
                                          "-u", "B", "prog", "/r.json"));
 }
 
-TEST(CommandTest, AProgramThatWritesItsOwnTraceIsNotTraced) {
+TEST(CommandTest, NoTraceIsRecordedIfTheProgramWritesItsOwn) {
   const Command command = BuildCommand(SpecOf("'p', '{report}', '{trace}'"), {},
                                        kFiles, "run", false);
   EXPECT_THAT(command.words,
               ElementsAre("run", "-np", "1", "p", "/r.json", "/t.json"));
 }
 
-TEST(CommandTest, ATraceOfASettingIsTheProgramsOwn) {
+TEST(CommandTest, NoTraceIsRecordedIfTheSettingNamesOne) {
   const Command command =
       BuildCommand(SpecOf("'p', '{report}'"), {.arguments = {"-t={trace}"}},
                    kFiles, "run", false);
@@ -78,7 +78,7 @@ TEST(CommandTest, ATraceOfASettingIsTheProgramsOwn) {
               ElementsAre("run", "-np", "1", "p", "/r.json", "-t=/t.json"));
 }
 
-TEST(CommandTest, PlaceholdersAreReplacedInFlagsAndVariablesToo) {
+TEST(CommandTest, PlaceholdersAreReplacedInFlagsAndVariables) {
   Configuration configuration = {.ranks_per_node = 2,
                                  .environment = {{"N", "{ranks}"}},
                                  .launcher_flags = {"--x={ranks_per_node}"}};
@@ -91,7 +91,7 @@ TEST(CommandTest, PlaceholdersAreReplacedInFlagsAndVariablesToo) {
             (Variables{{"N", "1/r.json"}, {"HVDLITE_TIMELINE", "/t.json"}}));
 }
 
-TEST(CommandTest, WhereNoneIsRecordedTheTraceIsAFileOfTheRun) {
+TEST(CommandTest, TracePlaceholderIsReplacedWithoutATrace) {
   const RunFiles files = {.report = "/run/r.json", .trace = "", .log = ""};
   EXPECT_THAT(
       BuildCommand(SpecOf("'p', '{report}', '{trace}'"), {}, files, "run",
@@ -100,12 +100,12 @@ TEST(CommandTest, WhereNoneIsRecordedTheTraceIsAFileOfTheRun) {
       ElementsAre("run", "-np", "1", "p", "/run/r.json", "/run/trace.json"));
 }
 
-TEST(CommandTest, ShellTextIsWhatAShellReadsBack) {
+TEST(CommandTest, ShellReadsShellTextBack) {
   EXPECT_EQ(ShellText({"a", "b c", "it's", "", "$x"}),
             R"(a 'b c' 'it'\''s' '' '$x')");
 }
 
-TEST(FlagsTest, ASpecAloneMeansRun) {
+TEST(FlagsTest, RunIsTheDefaultCommand) {
   const auto line = ParseCommandLine({"s.txt", "--output", "d"});
   ASSERT_TRUE(line.flags.has_value()) << line.end.text;
   EXPECT_EQ(line.flags->command, "run");
@@ -113,7 +113,7 @@ TEST(FlagsTest, ASpecAloneMeansRun) {
   EXPECT_EQ(line.flags->output, "d");
 }
 
-TEST(FlagsTest, ANegativePercentageIsTheFlagsValue) {
+TEST(FlagsTest, NegativePercentageIsTheValueOfItsFlag) {
   const auto line = ParseCommandLine({"compare", "a", "b", "--fail-if", "-5%"});
   ASSERT_TRUE(line.flags.has_value()) << line.end.text;
   EXPECT_EQ(line.flags->fail_if, "-5%");
@@ -130,7 +130,7 @@ TEST(FlagsTest, TuneTakesAProgramWithItsFlags) {
   EXPECT_EQ(line.flags->output, "");
 }
 
-TEST(FlagsTest, WhatIsWrongIsAUsersError) {
+TEST(FlagsTest, WrongArgumentsAreUserErrors) {
   EXPECT_EQ(ParseCommandLine({}).end.exit_code, 2);
   EXPECT_EQ(ParseCommandLine({"compare", "a"}).end.exit_code, 2);
   const auto line = ParseCommandLine({"run", "s", "--no-such-flag"});

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-// As hvdliterun --dry-run=json prints it, here on several lines.
+// The output of hvdliterun --dry-run=json, here on several lines.
 std::string Answer(const std::string& hosts, const std::string& core_here) {
   const auto answer = nlohmann::ordered_json::parse(absl::StrCat(
       R"({"format": 1, "ranks": 2, "allocation": "this host",
@@ -47,8 +47,8 @@ constexpr char kHost[] =
             {"name": "OMP_PLACES", "value": "{2},{3}",
              "source": "cores of the rank"}]}]})";
 
-TEST(LaunchPlanTest, SaysThreadsAndWhatTheLauncherSetsByItself) {
-  // What others write around the answer does no harm.
+TEST(LaunchPlanTest, PlanHasThreadsAndDefaultsOfTheLauncher) {
+  // Other programs may print text around the answer.
   const auto plan = ParseLaunchPlan(absl::StrCat(
       "a module is loaded\n", Answer(kHost, "Haswell"), "{and unloaded}\n"));
   ASSERT_TRUE(plan.has_value());
@@ -64,7 +64,7 @@ TEST(LaunchPlanTest, SaysThreadsAndWhatTheLauncherSetsByItself) {
                   Pair("OPENBLAS_CORETYPE", "Haswell")));
 }
 
-TEST(LaunchPlanTest, OneRankThatSharesItsCoresOversubscribes) {
+TEST(LaunchPlanTest, OneRankThatSharesItsCoresIsOversubscribed) {
   const auto plan = ParseLaunchPlan(Answer(
       R"({"names": ["a"], "planned": true, "ranks": [
            {"threads": 1, "oversubscribed": false, "environment": []},
@@ -77,7 +77,7 @@ TEST(LaunchPlanTest, OneRankThatSharesItsCoresOversubscribes) {
   EXPECT_TRUE(plan->oversubscribed);
 }
 
-TEST(LaunchPlanTest, WhereNodesPlanForThemselvesTheirNumberIsKnown) {
+TEST(LaunchPlanTest, NumberOfNodesIsKnownIfNodesMakeTheirOwnPlans) {
   const auto plan =
       ParseLaunchPlan(Answer(R"({"names": ["a", "b"], "planned": false})", ""));
   ASSERT_TRUE(plan.has_value());
@@ -85,7 +85,7 @@ TEST(LaunchPlanTest, WhereNodesPlanForThemselvesTheirNumberIsKnown) {
   EXPECT_EQ(plan->threads, 0);
 }
 
-TEST(LaunchPlanTest, AnAnswerThatCannotBeReadIsNone) {
+TEST(LaunchPlanTest, UnreadableAnswerIsIgnored) {
   for (const char* text : {"", "ranks: 2 on 1 host (this host)\n",
                            "{\"format\":1,\"ranks\":", "{\"format\":1,\"a\":2}",
                            "{\"format\":2,\"hosts\":[]}"}) {
@@ -93,7 +93,7 @@ TEST(LaunchPlanTest, AnAnswerThatCannotBeReadIsNone) {
   }
 }
 
-TEST(LaunchPlanTest, TheQuestionIsTheRunsCommand) {
+TEST(LaunchPlanTest, QuestionIsTheCommandOfTheRun) {
   const Command question = DryRunOf(
       {.words = {"hvdliterun", "-np", "2", "p"}, .environment = {{"A", "b"}}});
   EXPECT_THAT(question.words, ElementsAre("hvdliterun", "--dry-run=json",
@@ -101,7 +101,7 @@ TEST(LaunchPlanTest, TheQuestionIsTheRunsCommand) {
   EXPECT_THAT(question.environment, ElementsAre(Pair("A", "b")));
 }
 
-TEST(LauncherDefaultTest, VariablesThatBelongTogetherAreOne) {
+TEST(LauncherDefaultTest, VariablesThatBelongTogetherAreOneDefault) {
   const LaunchPlan plan = {.openmp = "libgomp",
                            .defaults = {{"I_MPI_PIN", "0"},
                                         {"MALLOC_MMAP_MAX_", "0"},
@@ -116,7 +116,7 @@ TEST(LauncherDefaultTest, VariablesThatBelongTogetherAreOne) {
   EXPECT_EQ(Describe(defaults[1]),
             "malloc (MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1)");
   EXPECT_EQ(Describe(defaults[2]), "threads (OMP_NUM_THREADS=2)");
-  // The others stay, though the launcher sees env, not the program.
+  // The other defaults stay, although the launcher starts env, not the program.
   EXPECT_EQ(AblationOf(plan, defaults[1]),
             (Ablation{.unset = {"MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"},
                       .launcher_flags = {"--openmp", "libgomp", "--set",
@@ -126,7 +126,7 @@ TEST(LauncherDefaultTest, VariablesThatBelongTogetherAreOne) {
                       .launcher_flags = {"--openmp", "libgomp"}}));
 }
 
-TEST(ThreadCountTest, SettingsComeBeforeVariables) {
+TEST(ThreadCountTest, SettingsHavePriorityOverVariables) {
   const auto environment = base::FakeEnvironment({{"OMP_NUM_THREADS", "3,2"}});
   Configuration configuration;
   EXPECT_EQ(ThreadsBySettings(configuration, environment), 3);
@@ -138,7 +138,7 @@ TEST(ThreadCountTest, SettingsComeBeforeVariables) {
   EXPECT_EQ(ThreadsBySettings({}, base::FakeEnvironment({})), 0);
 }
 
-TEST(ThreadCountTest, RanksAndThreadsThatWereAskedForNeedCores) {
+TEST(ThreadCountTest, RequestedRanksAndThreadsNeedCores) {
   const Processors node = {.cores = 3, .cpus = 6};
   EXPECT_FALSE(IsOversubscribed(3, /*threads=*/0, /*asked=*/0, {}, node));
   EXPECT_TRUE(IsOversubscribed(4, 0, 0, {}, node));
@@ -147,7 +147,7 @@ TEST(ThreadCountTest, RanksAndThreadsThatWereAskedForNeedCores) {
   EXPECT_FALSE(IsOversubscribed(1, 3, /*asked=*/3, {}, node));
 }
 
-TEST(ThreadCountTest, ThreadsThatNobodyAskedForMayUseHardwareThreads) {
+TEST(ThreadCountTest, DefaultThreadsMayUseHardwareThreads) {
   const Processors node = {.cores = 2, .cpus = 4};
   EXPECT_FALSE(IsOversubscribed(1, /*threads=*/4, /*asked=*/0, {}, node));
   EXPECT_FALSE(IsOversubscribed(1, 4, /*asked=*/1, {}, node));
@@ -155,11 +155,11 @@ TEST(ThreadCountTest, ThreadsThatNobodyAskedForMayUseHardwareThreads) {
   EXPECT_TRUE(IsOversubscribed(1, 5, /*asked=*/0, {}, node));
 }
 
-TEST(ThreadCountTest, WhereTheLauncherChoosesItsPlanIsTheVerdict) {
+TEST(ThreadCountTest, PlanDecidesIfTheLauncherChoosesThreads) {
   const Processors node = {.cores = 2, .cpus = 2};
   LaunchPlan plan = {.threads = 4, .openmp = "", .defaults = {}};
   EXPECT_FALSE(IsOversubscribed(1, /*threads=*/4, /*asked=*/0, plan, node));
-  // These the launcher has been told, or the program has chosen.
+  // The user or the program has chosen these.
   EXPECT_TRUE(IsOversubscribed(1, 4, /*asked=*/4, plan, node));
   EXPECT_TRUE(IsOversubscribed(1, 3, /*asked=*/0, plan, node));
   plan.oversubscribed = true;

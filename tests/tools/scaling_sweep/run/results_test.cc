@@ -62,7 +62,7 @@ std::string TextOf(const std::string& file) {
   return text.str();
 }
 
-TEST(SampleTest, ComesBackAsItWasWritten) {
+TEST(SampleTest, SampleIsReadAsItWasWritten) {
   Sample sample = SampleOf("c", 3);
   EXPECT_EQ(ParseSample(ToJsonLine(sample)).value(), sample);
   sample.items_per_second.reset();
@@ -80,12 +80,12 @@ class ResultsFileTest : public ::testing::Test {
   void Append(const Sample& sample) {
     ASSERT_TRUE(Open().value().Append(sample).ok());
   }
-  // Behind what is in the file.
+  // Appends to the file.
   void Write(const std::string& text) { WriteTo(file_, text); }
   std::vector<Sample> Samples() {
     return ReadResults(folder_.path()).value().samples;
   }
-  // Why they cannot be read, without the folder's name.
+  // Returns why the results cannot be read, with DIR as the directory.
   std::string ReadError() {
     const absl::Status status = ReadResults(folder_.path()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -96,7 +96,7 @@ class ResultsFileTest : public ::testing::Test {
   const std::string file_ = folder_ / kResultsName;
 };
 
-TEST_F(ResultsFileTest, GoesOnWithWhatIsThere) {
+TEST_F(ResultsFileTest, ContinuesWithExistingSamples) {
   {
     auto file = Open();
     ASSERT_TRUE(file.ok()) << file.status();
@@ -108,7 +108,7 @@ TEST_F(ResultsFileTest, GoesOnWithWhatIsThere) {
   EXPECT_EQ(Identity(ReadResults(folder_.path())->spec), Identity(SpecFor()));
 }
 
-TEST_F(ResultsFileTest, AFullDiskIsNoErrorOfTheUser) {
+TEST_F(ResultsFileTest, FullDiskIsAnInternalError) {
   auto file = Open();
   ASSERT_TRUE(file.ok()) << file.status();
   rlimit before;
@@ -124,7 +124,7 @@ TEST_F(ResultsFileTest, AFullDiskIsNoErrorOfTheUser) {
   EXPECT_TRUE(file->samples().empty());
 }
 
-TEST_F(ResultsFileTest, ACutLastLineIsForgotten) {
+TEST_F(ResultsFileTest, IncompleteLastLineIsIgnored) {
   Append(SampleOf("a", 0));
   Write(ToJsonLine(SampleOf("a", 1)).substr(0, 40));
   EXPECT_THAT(Samples(), SizeIs(1));
@@ -132,13 +132,13 @@ TEST_F(ResultsFileTest, ACutLastLineIsForgotten) {
   EXPECT_THAT(Samples(), ElementsAre(SampleOf("a", 0), SampleOf("a", 2)));
 }
 
-TEST_F(ResultsFileTest, AFileThatWasCutInItsFirstLineBeginsAnew) {
+TEST_F(ResultsFileTest, FileWithIncompleteFirstLineIsStartedAgain) {
   Write("{\"program\": \"scal");
   ASSERT_TRUE(Open().ok());
   EXPECT_TRUE(ReadResults(folder_.path()).ok());
 }
 
-TEST_F(ResultsFileTest, AnotherSpecIsRefusedWhereThereAreSamples) {
+TEST_F(ResultsFileTest, AnotherSpecIsRefusedIfThereAreSamples) {
   ASSERT_TRUE(Open().ok());
   ASSERT_TRUE(Open(SpecFor("threads: 2")).ok());
   EXPECT_EQ(ReadResults(folder_.path())->spec.threads(0), 2);
@@ -156,7 +156,7 @@ TEST_F(ResultsFileTest, MoreRepeatsAndOtherWorldsContinue) {
   more.set_repeats(7);
   EXPECT_TRUE(Open(more).ok());
   more.add_ranks(64);
-  for (int time = 0; time < 2; ++time) {  // told once
+  for (int time = 0; time < 2; ++time) {  // the spec is written only once
     ASSERT_TRUE(Open(more).ok());
     const std::string text = TextOf(file_);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
@@ -165,7 +165,7 @@ TEST_F(ResultsFileTest, MoreRepeatsAndOtherWorldsContinue) {
   EXPECT_THAT(Samples(), ElementsAre(SampleOf("a", 0)));
 }
 
-TEST_F(ResultsFileTest, OnlyOneWrites) {
+TEST_F(ResultsFileTest, OnlyOneProcessWrites) {
   {
     auto first = Open();
     ASSERT_TRUE(first.ok()) << first.status();
@@ -181,10 +181,10 @@ TEST_F(ResultsFileTest, ErrorsNameFileAndLine) {
   ASSERT_TRUE(Open().ok());
   Write("nonsense\n");
   EXPECT_THAT(ReadError(),
-              HasSubstr("'DIR/results.jsonl': line 2 is no sample"));
+              HasSubstr("'DIR/results.jsonl': line 2 is not a sample"));
 }
 
-TEST_F(ResultsFileTest, NumbersThatCannotBeAreErrorsThatNameTheKeyAndTheFile) {
+TEST_F(ResultsFileTest, ImpossibleNumbersAreReportedWithKeyAndFile) {
   ASSERT_TRUE(Open().ok());
   const std::string begin = TextOf(file_);
   const std::string line = ToJsonLine(SampleOf("a", 0));
@@ -198,16 +198,17 @@ TEST_F(ResultsFileTest, NumbersThatCannotBeAreErrorsThatNameTheKeyAndTheFile) {
                           const std::vector<std::string>& values) {
     for (const std::string& value : values) {
       with(key, value);
-      EXPECT_THAT(ReadError(), HasSubstr(absl::StrCat("line 2 is no sample: \"",
-                                                      key, "\" is ", value)));
+      EXPECT_THAT(ReadError(),
+                  HasSubstr(absl::StrCat("line 2 is not a sample: \"", key,
+                                         "\" is ", value)));
     }
   };
   for (const char* key :
        {"repeat", "nodes", "ranks", "threads", "threads_used", "cores"}) {
     refuse(key, {"-1", "4294967297", "-4294967295", "18446744073709551615",
                  "1e+300", "1.5", "true", "\"1\"", "null"});
-    with(key, "1e999");  // which the parser refuses
-    EXPECT_THAT(ReadError(), HasSubstr("line 2 is no sample"));
+    with(key, "1e999");  // the JSON parser refuses this
+    EXPECT_THAT(ReadError(), HasSubstr("line 2 is not a sample"));
   }
   refuse("items_per_second", {"-1.0", "0", "\"1\"", "true"});
   refuse("seconds", {"-0.5"});
@@ -218,7 +219,7 @@ TEST_F(ResultsFileTest, NumbersThatCannotBeAreErrorsThatNameTheKeyAndTheFile) {
   EXPECT_THAT(Samples(), SizeIs(1));
 }
 
-TEST_F(ResultsFileTest, AHeaderThatCannotBeIsAnError) {
+TEST_F(ResultsFileTest, InvalidHeaderIsAnError) {
   for (const char* header :
        {R"({"program": 5})", R"({"program": "scaling_sweep", "format": "1"})",
         R"({"program": "scaling_sweep", "format": 1, "spec": 5})",
@@ -227,7 +228,7 @@ TEST_F(ResultsFileTest, AHeaderThatCannotBeIsAnError) {
     Write(absl::StrCat(header, "\n"));
     EXPECT_THAT(ReadError(), HasSubstr("results.jsonl': line 1 ")) << header;
   }
-  // Its SPEC is checked as any other.
+  // The spec in the header is checked like any other.
   std::filesystem::remove(file_);
   Spec spec = SpecFor();
   spec.set_ranks(1, 2147483647);
@@ -235,7 +236,7 @@ TEST_F(ResultsFileTest, AHeaderThatCannotBeIsAnError) {
   testing::ExpectGolden(ReadError());
 }
 
-TEST(SamplesOfTest, TheLastOfARepeatCounts) {
+TEST(SamplesOfTest, LastSampleOfARepeatCounts) {
   Sample failed = SampleOf("a", 0);
   failed.items_per_second.reset();
   EXPECT_THAT(
@@ -261,7 +262,7 @@ class ProgramReportTest : public ::testing::Test {
   SweepFolder folder_;
 };
 
-TEST_F(ProgramReportTest, IsTheMedianOfTheIntervalsThatCount) {
+TEST_F(ProgramReportTest, SpeedIsTheMedianWithoutWarmUp) {
   const std::string json =
       R"({"images_per_second": {"median": 9, "intervals": [1, 50, 30, 40]}})";
   EXPECT_EQ(Speed(json), 35);
@@ -273,7 +274,7 @@ TEST_F(ProgramReportTest, IsTheMedianOfTheIntervalsThatCount) {
             1.7e308);
 }
 
-TEST_F(ProgramReportTest, ThreadsAndMachineAreWhatItTells) {
+TEST_F(ProgramReportTest, ThreadsAndMachineAreRead) {
   const auto with = [&](const std::string& field) {
     return Report(R"({"x_per_second": 7)" + field + "}").value();
   };
@@ -292,7 +293,7 @@ TEST_F(ProgramReportTest, ThreadsAndMachineAreWhatItTells) {
   EXPECT_EQ(with(R"(, "machine": 7)").machine, Machine());
 }
 
-TEST_F(ProgramReportTest, SaysWhatIsMissing) {
+TEST_F(ProgramReportTest, MissingFieldsAreNamed) {
   struct Case {
     const char* json;
     const char* items = "";
@@ -318,11 +319,11 @@ TEST_F(ProgramReportTest, SaysWhatIsMissing) {
         absl::StrReplaceAll(status.message(), {{folder_.path(), "DIR"}}), "\n");
   }
   testing::ExpectGolden(texts);
-  // The rest of these words are those of the JSON library.
+  // The rest of the message comes from the JSON library.
   EXPECT_THAT(
       std::string(
           Report(R"({"a_per_second": {"intervals": "x"}})").status().message()),
-      HasSubstr("odd \"a_per_second\""));
+      HasSubstr("invalid \"a_per_second\""));
   EXPECT_TRUE(
       absl::IsNotFound(ReadProgramReport(folder_ / "none", "", 0).status()));
 }

@@ -47,7 +47,7 @@ std::vector<int64_t> BatchesAt12(const std::string& scaling,
   return {configurations->at(0).batch, configurations->at(1).batch};
 }
 
-TEST(SpecTest, ConfigurationsAreTheProductInTheOrderWritten) {
+TEST(SpecTest, ConfigurationsAreTheProductInWrittenOrder) {
   EXPECT_THAT(
       Keys(absl::StrCat(kBase,
                         "ranks: [1, 2] mapping: ['core', 'numa'] threads: 1 "
@@ -76,7 +76,7 @@ TEST(SpecTest, SettingsAddToTheEnvironmentAndReplaceItsVariables) {
   EXPECT_THAT(only.arguments, ElementsAre("--z"));
 }
 
-TEST(SpecTest, TheBatchFollowsTheScalingAndWhoseTheArgumentIs) {
+TEST(SpecTest, BatchDependsOnScalingAndArgument) {
   EXPECT_THAT(BatchesAt12("STRONG", "size: 20 argument: WORLD"),
               ElementsAre(20, 20));
   EXPECT_THAT(BatchesAt12("STRONG", "size: 20 argument: RANK"),
@@ -85,7 +85,8 @@ TEST(SpecTest, TheBatchFollowsTheScalingAndWhoseTheArgumentIs) {
               ElementsAre(20, 40));
   EXPECT_THAT(BatchesAt12("WEAK", "size: 20 argument: RANK"),
               ElementsAre(20, 20));
-  // As in the study of A64FX: an epoch is divided, a rank's batch is not.
+  // As in the A64FX study: the ranks share an epoch, but each keeps its batch
+  // size.
   EXPECT_THAT(BatchesAt12("STRONG", "size: 20 argument: RANK fixed: RANK"),
               ElementsAre(20, 20));
 }
@@ -115,10 +116,10 @@ TEST(SpecTest, HostsOfTheCommandLineReplaceThoseOfTheText) {
   EXPECT_THAT(ParseSpec(two, "s")->host(), ::testing::IsEmpty());
 }
 
-// ---- Mistakes.
+// ---- Errors.
 
-// The words of Protobuf's parser are other ones in other versions.
-TEST(SpecTest, WhatIsNoTextFormatIsToldWithItsPlaceAndAHint) {
+// The messages of Protobuf's parser depend on its version.
+TEST(SpecTest, SyntaxErrorHasItsPlaceAndAHint) {
   const std::pair<const char*, const char*> cases[] = {
       {"name: 5 x", "s:1:7: Expected string"},
       {"ranks: 9999999999", "s:1:"},
@@ -135,7 +136,8 @@ TEST(SpecTest, WhatIsNoTextFormatIsToldWithItsPlaceAndAHint) {
   }
 }
 
-// That each of these makes an error of the SPEC `common`; why are golden texts.
+// Each of `texts` makes the spec `common` invalid. The messages are golden
+// texts.
 void ExpectErrors(const std::string& common,
                   const std::vector<std::string>& added) {
   std::string texts;
@@ -148,7 +150,7 @@ void ExpectErrors(const std::string& common,
   testing::ExpectGolden(texts);
 }
 
-TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
+TEST(SpecTest, ErrorsNameTheFieldAndItsAllowedValues) {
   ExpectErrors("", {"ranks: 1 repeats: 1",
                     "command: 'p' repeats: 1 scaling: WEAK ranks: 1",
                     "command: ['p', '{report}'] scaling: WEAK ranks: 1",
@@ -181,7 +183,7 @@ TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
        "WEAK ranks: 2 batch { size: 1 }"});
 }
 
-TEST(SpecTest, PlaceholdersAreCheckedWhereverTheyStand) {
+TEST(SpecTest, PlaceholdersAreCheckedInAllTexts) {
   const std::string base = absl::StrCat(kBase, "ranks: 1 ");
   std::vector<std::string> wrong;
   for (const char* place :
@@ -204,7 +206,7 @@ TEST(SpecTest, PlaceholdersAreCheckedWhereverTheyStand) {
                   .ok());
 }
 
-TEST(SpecTest, TheSpecsFolderIsReplacedEverywhere) {
+TEST(SpecTest, SpecDirIsReplacedEverywhere) {
   const SweepFolder folder;
   std::ofstream(folder / "s.txt") << kBase << R"(
       ranks: 1 launcher_flag: "1={spec_dir}"
@@ -224,14 +226,14 @@ TEST(SpecTest, TheSpecsFolderIsReplacedEverywhere) {
   }
 }
 
-TEST(SpecTest, OtherBracesAreNoPlaceholders) {
+TEST(SpecTest, OtherBracesAreNotPlaceholders) {
   EXPECT_THAT(Keys(absl::StrCat(kBase,
                                 "ranks: 1 setting { name: 'a' argument: "
                                 "'{\"json\": {}}' }")),
               ::testing::SizeIs(1));
 }
 
-TEST(SpecTest, WorldsRepeatsTimeLimitAndHostsAreNoPartOfTheIdentity) {
+TEST(SpecTest, WorldsRepeatsTimeLimitAndHostsMayChange) {
   const auto identity = [](const std::string& more) {
     return Identity(*ParseSpec(absl::StrCat(kBase, more), "s"));
   };
@@ -247,7 +249,7 @@ TEST(SpecTest, WorldsRepeatsTimeLimitAndHostsAreNoPartOfTheIdentity) {
   EXPECT_NE(identity("ranks: 1 tune {}"), identity("ranks: 2 tune {}"));
 }
 
-TEST(RunOrderTest, EveryRepeatGoesThroughAllAndDirectionsAlternate) {
+TEST(RunOrderTest, EveryRepeatRunsAllInAlternatingDirection) {
   EXPECT_EQ(RunOrder(3, 3), (std::vector<PlannedRun>{{0, 0},
                                                      {1, 0},
                                                      {2, 0},

@@ -23,7 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// What hvdliterun --dry-run=json says of two ranks on such hosts.
+// Returns the output of hvdliterun --dry-run=json for two ranks on these hosts.
 std::string PlanOn(const std::string& hosts) {
   return absl::StrCat(R"({"format":1,"openmp":"none","environment":[],)",
                       R"("openblas_core_here":"","hosts":[)", hosts, "]}");
@@ -42,7 +42,7 @@ class SweepRunnerTest : public ::testing::Test {
     std::ofstream(launcher_) << "#!/bin/sh\n" << script << "\n";
     std::filesystem::permissions(launcher_, std::filesystem::perms::owner_all);
   }
-  // A launcher that says `plan`, whatever it is asked.
+  // Makes a launcher that always prints `plan`.
   void PlanIs(const std::string& plan) {
     LauncherIs(absl::StrCat("cat <<'END'\n", plan, "\nEND"));
   }
@@ -69,7 +69,7 @@ class SweepRunnerTest : public ::testing::Test {
   absl::StatusOr<std::optional<LaunchPlan>> Plan(size_t configuration) {
     return runner_->PlanFor(configurations_.at(configuration));
   }
-  // Of all configurations.
+  // Runs all configurations.
   std::vector<Sample> Samples() {
     EXPECT_TRUE(
         runner_->RunAll(configurations_, RunOrder(configurations_.size(), 1))
@@ -79,7 +79,7 @@ class SweepRunnerTest : public ::testing::Test {
 
   SweepFolder folder_;
   std::string launcher_;
-  std::string reported_;  // by the program, beside its speed and threads
+  std::string reported_;  // what the program reports besides speed and threads
   std::function<support::CpuSeconds()> cpu_seconds_ = [] {
     return support::CpuSeconds();
   };
@@ -92,7 +92,7 @@ class SweepRunnerTest : public ::testing::Test {
 };
 
 TEST_F(SweepRunnerTest, RanksOnMoreHostsThanNodesAreAnError) {
-  // Without plans of their ranks, too.
+  // This also holds without a plan for the ranks.
   for (const std::string& hosts :
        {Planned(R"("a","b")"),
         std::string(R"({"planned":false,"names":["a","b"]})")}) {
@@ -110,7 +110,7 @@ TEST_F(SweepRunnerTest, RanksOnMoreHostsThanNodesAreAnError) {
   }
 }
 
-TEST_F(SweepRunnerTest, RanksOnAsManyHostsAsNodesAreFine) {
+TEST_F(SweepRunnerTest, RanksOnAsManyHostsAsNodesAreAccepted) {
   PlanIs(PlanOn(Planned(R"("here","there")")));
   Use("world { nodes: 2 ranks_per_node: 1 } host: ['here', 'there']");
   const auto plan = Plan(0);
@@ -119,7 +119,7 @@ TEST_F(SweepRunnerTest, RanksOnAsManyHostsAsNodesAreFine) {
   EXPECT_EQ((*plan)->threads, 2);
 }
 
-TEST_F(SweepRunnerTest, OfHostsThoseOfTheNodesSayWhetherThePlanHolds) {
+TEST_F(SweepRunnerTest, PlanIsCheckedOnlyForTheHostsInUse) {
   PlanIs(PlanOn(Planned(R"("here","there")")));
   Use("world { nodes: 1 ranks_per_node: 1 } world { nodes: 2 ranks_per_node: 1 "
       "} host: ['there', 'here']");
@@ -127,7 +127,7 @@ TEST_F(SweepRunnerTest, OfHostsThoseOfTheNodesSayWhetherThePlanHolds) {
   EXPECT_TRUE(Plan(1).value().has_value());
 }
 
-TEST_F(SweepRunnerTest, AnInterruptedSweepGoesOnOnOtherHosts) {
+TEST_F(SweepRunnerTest, InterruptedSweepContinuesOnOtherHosts) {
   // The stop signal comes while the second run is under way.
   launcher_ = folder_ / "launcher";
   std::ofstream(launcher_) << "#!/bin/sh\n"
@@ -166,7 +166,7 @@ TEST_F(SweepRunnerTest, AnInterruptedSweepGoesOnOnOtherHosts) {
   EXPECT_EQ(table->rows.size(), 3u);
 }
 
-TEST_F(SweepRunnerTest, ThreadsOfAProgramAloneMayUseHardwareThreads) {
+TEST_F(SweepRunnerTest, DefaultThreadsWithoutLauncherMayUseHardwareThreads) {
   Use("ranks: 1 setting { name: 'own' alone: true } "
       "setting { name: 'asked' alone: true threads: 4 }");
   const std::vector<Sample> samples = Samples();
@@ -178,7 +178,7 @@ TEST_F(SweepRunnerTest, ThreadsOfAProgramAloneMayUseHardwareThreads) {
   }
 }
 
-TEST_F(SweepRunnerTest, WhatAReportLeavesOutOfThisMachineIsKnown) {
+TEST_F(SweepRunnerTest, FactsOfThisMachineCompleteTheReport) {
   const auto machine_of = [&](const std::string& host) {
     reported_ = absl::StrCat(", \"machine\": {\"host\": \"", host,
                              "\", \"kernel\": \"K\", \"LibTorch\": \"9\"}");
@@ -196,8 +196,8 @@ TEST_F(SweepRunnerTest, WhatAReportLeavesOutOfThisMachineIsKnown) {
                 {"host", "another"}, {"kernel", "K"}, {"LibTorch", "9"}}));
 }
 
-TEST_F(SweepRunnerTest, OtherProgramsHaveWhatTheRunHasNot) {
-  // The machine works 1000 s more in each run, of which the run has `run`.
+TEST_F(SweepRunnerTest, TimeOfOtherProgramsExcludesTheRun) {
+  // In each run the machine uses 1000 s of CPU time, the run itself `run`.
   const auto told_of = [&](double run, const std::string& worlds) {
     cpu_seconds_ = [run, looks = 1]() mutable {
       const int look = looks++;
@@ -215,14 +215,14 @@ TEST_F(SweepRunnerTest, OtherProgramsHaveWhatTheRunHasNot) {
       told_of(1000, alone).at("other programs"),
       absl::StrCat("0.00 of ", support::OnlineCpus().size(), " CPUs: quiet"));
   EXPECT_THAT(told_of(0, alone).at("other programs"), HasSubstr("busy"));
-  // Elsewhere it is another machine's time that counts.
+  // On another host the time of this machine does not count.
   LauncherIs("while [ \"$1\" != /bin/sh ]; do shift; done\nexec \"$@\"");
   EXPECT_EQ(told_of(0, "ranks: 1 host: 'there'").count("other programs"), 0u);
   reported_ = R"(, "machine": {"host": "another"})";
   EXPECT_EQ(told_of(0, alone).count("other programs"), 0u);
 }
 
-TEST_F(SweepRunnerTest, CoresOfTheSpecAreAllThereIs) {
+TEST_F(SweepRunnerTest, SpecLimitsTheCores) {
   Use("ranks: 1 cores_per_node: 2 setting { name: 'own' alone: true }");
   EXPECT_TRUE(Samples().at(0).oversubscribed);
 }

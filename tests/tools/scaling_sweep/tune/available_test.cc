@@ -25,7 +25,7 @@ class AvailableTest : public ::testing::Test {
   Premises premises_ = {.exists = [](const std::string&) { return false; }};
 };
 
-TEST_F(AvailableTest, WhatTheLauncherRefusesIsLeftOutWithItsReason) {
+TEST_F(AvailableTest, RefusedOptionIsLeftOutWithTheReason) {
   machine_.plan = LaunchPlan{.threads = 2, .openmp = "", .defaults = {}};
   const std::string reason = "libtc.so is not on this machine (Debian: libtc)";
   machine_.refusals["alloc=tc"] = reason;
@@ -34,12 +34,12 @@ TEST_F(AvailableTest, WhatTheLauncherRefusesIsLeftOutWithItsReason) {
               ElementsAre(LeftOut{.option = "alloc=tc", .reason = reason}));
   ASSERT_THAT(available.dimensions, SizeIs(4));
   EXPECT_EQ(available.dimensions[3].option_size(), 2);
-  // A dimension without a choice is none.
+  // A dimension without a choice is removed.
   machine_.refusals["alloc=je"] = reason;
   EXPECT_THAT(Of(DimensionsFrom(spec_)).dimensions, SizeIs(3));
 }
 
-TEST_F(AvailableTest, ALauncherThatNeverTellsItsPlanRefusesNothing) {
+TEST_F(AvailableTest, LauncherWithoutPlansRefusesNothing) {
   machine_.refusals["alloc=tc"] = "what is --dry-run?";
   EXPECT_THAT(Of(DimensionsFrom(spec_)).left_out, IsEmpty());
 }
@@ -69,7 +69,7 @@ TEST_F(AvailableTest, WorldsThatAreTooLargeOrTheSameAsTheDefaultsAreLeftOut) {
                           .reason = "the same as hvdliterun's defaults"}));
 }
 
-TEST_F(AvailableTest, LibrariesThatAreNotThereAreNotPreloaded) {
+TEST_F(AvailableTest, MissingLibrariesAreNotPreloaded) {
   Dimensions dimensions = {DimensionsFrom(spec_)[1]};
   Variable& variable = *dimensions[0].mutable_option(1)->mutable_environment(0);
   variable.set_name("LD_PRELOAD");
@@ -84,11 +84,11 @@ TEST_F(AvailableTest, LibrariesThatAreNotThereAreNotPreloaded) {
   EXPECT_THAT(Of(dimensions).left_out, IsEmpty());
 }
 
-TEST_F(AvailableTest, KernelsOfOpenBlasAreForProgramsThatHaveIt) {
+TEST_F(AvailableTest, OpenBlasKernelsNeedAProgramWithOpenBlas) {
   Dimensions dimensions = {DimensionsFrom(spec_)[1]};
   dimensions[0].mutable_option(1)->mutable_environment(0)->set_name(
       "OPENBLAS_CORETYPE");
-  EXPECT_THAT(Of(dimensions).left_out, IsEmpty());  // of a script
+  EXPECT_THAT(Of(dimensions).left_out, IsEmpty());  // the program is a script
   std::vector<support::Library>& libraries = premises_.libraries.emplace();
   libraries.push_back({.name = "libtorch_cpu.so", .path = "/l"});
   EXPECT_THAT(Of(dimensions).left_out, SizeIs(1));
@@ -96,7 +96,7 @@ TEST_F(AvailableTest, KernelsOfOpenBlasAreForProgramsThatHaveIt) {
   EXPECT_THAT(Of(dimensions).left_out, IsEmpty());
 }
 
-TEST_F(AvailableTest, HugePagesThatTheKernelDoesNotGiveAreLeftOut) {
+TEST_F(AvailableTest, DisabledHugePagesAreLeftOut) {
   Dimensions dimensions = {DimensionsFrom(spec_)[3]};
   dimensions[0].mutable_option(1)->mutable_launcher_flag()->Clear();
   dimensions[0].mutable_option(1)->add_launcher_flag("--huge-pages");

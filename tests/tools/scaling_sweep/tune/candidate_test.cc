@@ -27,7 +27,7 @@ std::vector<std::string> Names(const Dimensions& dimensions,
   return names;
 }
 
-// Of TuneSpec's dimensions.
+// The names of candidates with the dimensions of TuneSpec.
 const SearchBase kOneRank = {.world = {.options = {0, 0, 0, 0}}, .ranks = 1};
 const SearchBase kTwoRanks = {.world = {.options = {0, 0, 1, 0}}, .ranks = 2};
 
@@ -42,7 +42,7 @@ TEST(CandidateTest, SettingsAreTriedInTheFastestWorld) {
               ElementsAre("blas=fast", "alloc=je"));
 }
 
-TEST(CandidateTest, CombinationsAreDrawnOnceEachUntilThereAreNoMore) {
+TEST(CandidateTest, EachCombinationIsDrawnOnlyOnce) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
   const auto all =
       Names(dimensions, SettingCandidates(dimensions, kTwoRanks, 100, 1));
@@ -55,7 +55,7 @@ TEST(CandidateTest, CombinationsAreDrawnOnceEachUntilThereAreNoMore) {
             SettingCandidates(dimensions, kTwoRanks, 6, 1));
 }
 
-TEST(CandidateTest, WhatIsBetweenRanksIsNotTriedWithOne) {
+TEST(CandidateTest, CommunicationOptionsAreNotTriedWithOneRank) {
   Spec spec = TuneSpec();
   Variable& variable = *spec.mutable_tune()
                             ->mutable_dimension(1)
@@ -71,7 +71,7 @@ TEST(CandidateTest, WhatIsBetweenRanksIsNotTriedWithOne) {
   EXPECT_THAT(names(kTwoRanks), Contains("blas=fast, world=2"));
 }
 
-TEST(CandidateTest, OptionsAddUpToAConfiguration) {
+TEST(CandidateTest, OptionsAreMergedIntoAConfiguration) {
   const Spec spec = TuneSpec();
   const Dimensions dimensions = DimensionsFrom(spec);
   const auto configuration =
@@ -88,7 +88,7 @@ TEST(CandidateTest, OptionsAddUpToAConfiguration) {
   EXPECT_EQ(defaults->ranks(), 1);
 }
 
-TEST(CandidateTest, WhatTheLauncherDoesCanBeTakenAway) {
+TEST(CandidateTest, LauncherDefaultsCanBeRemoved) {
   const Spec spec = TuneSpec();
   const Dimensions dimensions = DimensionsFrom(spec);
   Candidate candidate = {
@@ -96,17 +96,17 @@ TEST(CandidateTest, WhatTheLauncherDoesCanBeTakenAway) {
       .less = "malloc",
       .ablation = {.unset = {"M"}, .launcher_flags = {"--openmp", "libgomp"}}};
   EXPECT_EQ(NameOf(dimensions, candidate),
-            "alloc=je, less hvdliterun's malloc");
+            "alloc=je, without hvdliterun's malloc");
   const auto configuration = ConfigurationOf(spec, dimensions, candidate);
   EXPECT_THAT(configuration->unset, ElementsAre("M"));
   EXPECT_THAT(configuration->launcher_flags,
               ElementsAre("--alloc", "je", "--openmp", "libgomp"));
   candidate.options[3] = 0;
   EXPECT_EQ(NameOf(dimensions, candidate),
-            "hvdliterun's defaults, less hvdliterun's malloc");
+            "hvdliterun's defaults, without hvdliterun's malloc");
 }
 
-TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {
+TEST(CandidateTest, LibTorchsDefaultsIgnoreTheThreadsOfTheSpec) {
   Spec spec = TuneSpec();
   spec.add_threads(12);
   const Dimensions dimensions = DimensionsFrom(spec);
@@ -120,7 +120,7 @@ TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
   const std::vector<Candidate> candidates =
       SettingCandidates(dimensions, kTwoRanks, 5, 1);
-  // As in the first test; je beats the base, tc beats je.
+  // As in the first test; je is faster than the base, and tc than je.
   EXPECT_EQ(
       CombineBest(dimensions, kTwoRanks, candidates, {100, 120, 101, 110, 900}),
       (Candidate{.options = {0, 1, 1, 2}}));

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(EffortTest, WhateverARunTakesThePlanFitsIntoTheTime) {
+TEST(EffortTest, PlanFitsIntoTheTimeForAnyRun) {
   const Wishes wishes = WishesOf(TuneSpec(), /*worlds=*/3, /*minutes=*/15);
   int64_t before = 1 << 30;
   for (const double seconds : {0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 100.0}) {
@@ -24,7 +24,7 @@ TEST(EffortTest, WhateverARunTakesThePlanFitsIntoTheTime) {
   }
 }
 
-TEST(EffortTest, ShortRunsGetAllThatIsWanted) {
+TEST(EffortTest, ShortRunsGetTheMaximumEffort) {
   const Wishes wishes = WishesOf(TuneSpec(), 3, 15);
   const Effort effort = EffortFor(wishes, 1, 900).value();
   EXPECT_EQ(effort.candidates, 24);
@@ -34,7 +34,7 @@ TEST(EffortTest, ShortRunsGetAllThatIsWanted) {
   EXPECT_EQ(effort.compared, 12);
 }
 
-TEST(EffortTest, ALongerSearchTakesMoreCandidates) {
+TEST(EffortTest, LongerSearchHasMoreCandidates) {
   EXPECT_EQ(WishesOf(TuneSpec(), 3, 90).candidates, 6 * 24);
   EXPECT_EQ(WishesOf(TuneSpec(), 3, 3).candidates, 24);
   Spec spec = TuneSpec();
@@ -42,16 +42,16 @@ TEST(EffortTest, ALongerSearchTakesMoreCandidates) {
   EXPECT_EQ(WishesOf(spec, 3, 90).candidates, 5);
 }
 
-TEST(EffortTest, TooLittleTimeIsAnErrorThatSaysHowMuchIsNeeded) {
+TEST(EffortTest, TooLittleTimeIsAnErrorWithTheNeededTime) {
   for (const double seconds : {150.0, 2000.0}) {
     const auto effort = EffortFor({.worlds = 3}, seconds, 900);
     EXPECT_EQ(effort.status().code(), absl::StatusCode::kFailedPrecondition);
   }
   EXPECT_THAT(
       std::string(EffortFor({.worlds = 3}, 150, 900).status().message()),
-      HasSubstr("a run of the defaults takes 2:30, and a search has 9 runs at "
-                "least: 22:30, for which the 15:00 that it may take do not "
-                "suffice; say --minutes 29 or more"));
+      HasSubstr("a run of the defaults takes 2:30, and a search needs at "
+                "least 9 runs: 22:30, but only 15:00 are left; use --minutes "
+                "29 or more"));
   EXPECT_TRUE(EffortFor({.worlds = 3}, 150, 25 * 60).ok());
 }
 

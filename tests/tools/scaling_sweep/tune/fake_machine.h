@@ -1,4 +1,4 @@
-// FakeMachine: a TrialRunner whose runs take time on a clock of its own alone.
+// FakeMachine: a TrialRunner whose runs take time only on a fake clock.
 #pragma once
 
 #include <cmath>
@@ -27,11 +27,11 @@ class FakeMachine : public TrialRunner {
   // Of a setting, by its name; 0: the run fails.
   std::function<double(const std::string& setting)> speed =
       [](const std::string&) { return 100.0; };
-  // Of a run, of which `runs` has the last already; the number counts from 0.
-  // One that takes longer than its limit is ended.
+  // The duration of a run; `runs` already contains it, and the number counts
+  // from 0. A run that takes longer than its limit is ended.
   std::function<double(int run)> seconds = [](int) { return 5.0; };
   std::function<bool(int run)> busy = [](int) { return false; };
-  double scatter = 0;  // of the logarithm of the speed
+  double scatter = 0;  // standard deviation of the logarithm of the speed
   int stop_at = -1;    // the run that a signal ends
   std::map<std::string, std::string> refusals = {};  // by setting
   std::optional<LaunchPlan> plan = {};

@@ -15,7 +15,7 @@ Trial Ran(double speed, bool disturbed = false) {
   return {.items_per_second = speed, .disturbed = disturbed};
 }
 
-TEST(RaceTest, ARunIsDisturbedIfItsReportSaysThatOthersWereBusy) {
+TEST(RaceTest, RunIsDisturbedIfOtherProgramsWereBusy) {
   Sample sample;
   EXPECT_EQ(WasDisturbed(sample), std::nullopt);
   sample.machine["other programs"] = support::DescribeOtherPrograms(0.4, 2);
@@ -24,7 +24,7 @@ TEST(RaceTest, ARunIsDisturbedIfItsReportSaysThatOthersWereBusy) {
   EXPECT_EQ(WasDisturbed(sample), false);
 }
 
-TEST(RaceTest, RatiosAreOfRoundsInWhichBothSucceeded) {
+TEST(RaceTest, RatiosComeFromRoundsInWhichBothSucceeded) {
   const Rounds one = {{0, Ran(2)}, {1, {}}, {2, Ran(4)}, {4, Ran(9)}};
   const Rounds other = {{0, Ran(1)}, {1, Ran(1)}, {2, Ran(2)}, {3, Ran(1)}};
   EXPECT_THAT(RatiosOf(one, other).ratios, ElementsAre(2, 2));
@@ -35,7 +35,7 @@ TEST(RaceTest, RatiosAreOfRoundsInWhichBothSucceeded) {
   EXPECT_FALSE(HasFailed(other));
 }
 
-TEST(RaceTest, DisturbedRoundsCountOnlyWhereTooFewAreNot) {
+TEST(RaceTest, DisturbedRoundsCountOnlyIfThereAreTooFewOthers) {
   const Rounds other = {
       {0, Ran(1)}, {1, Ran(1)}, {2, Ran(1, true)}, {3, Ran(1)}};
   Rounds one = {{0, Ran(2)}, {1, Ran(2)}, {2, Ran(7)}, {3, Ran(2)}};
@@ -51,13 +51,13 @@ TEST(RaceTest, DisturbedRoundsCountOnlyWhereTooFewAreNot) {
   EXPECT_TRUE(paired.rests_on_disturbed);
 }
 
-TEST(RaceTest, OnlyWhatLiesClearlyBelowIsClearlySlower) {
+TEST(RaceTest, ClearlySlowerNeedsAnIntervalBelow1) {
   EXPECT_TRUE(IsClearlySlower({.ratios = {0.9, 0.91, 0.89}}));
   EXPECT_FALSE(IsClearlySlower({.ratios = {0.9, 0.91}}));
   EXPECT_FALSE(IsClearlySlower({.ratios = {0.9, 1.1, 0.89}}));
 }
 
-TEST(RaceTest, RunsOfARaceAreThoseOfItsStages) {
+TEST(RaceTest, RunsOfARaceAreTheSumOfItsStages) {
   // 8 and the defaults; 5, with a combination; then 3, 2 and 1, twice each.
   EXPECT_EQ(RunsOfRace(8, 1), 9 + 6 + 2 * 4 + 2 * 3 + 2 * 2);
   EXPECT_EQ(RunsOfRace(8, 3) - RunsOfRace(8, 1), 18);

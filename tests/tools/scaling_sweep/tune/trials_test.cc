@@ -29,7 +29,7 @@ class TrialsTest : public ::testing::Test {
   const Candidate je_ = {.options = {0, 0, 0, 1}};
 };
 
-TEST_F(TrialsTest, ARunThatWasDisturbedIsRepeated) {
+TEST_F(TrialsTest, DisturbedRunIsRepeated) {
   machine_.busy = [](int run) { return run == 1; };
   Trials& trials = Start(900);
   ASSERT_TRUE(trials.RunRound(0, {defaults_, fast_, je_}).ok());
@@ -39,11 +39,12 @@ TEST_F(TrialsTest, ARunThatWasDisturbedIsRepeated) {
   EXPECT_EQ(trials.counts().runs, 4);
   EXPECT_EQ(trials.counts().disturbed, 1);
   EXPECT_EQ(trials.counts().repeated, 1);
-  EXPECT_THAT(out_.str(), HasSubstr("[2] blas=fast: 100 items/s, 5.0 s "
-                                    "(disturbed: others took 0.40 CPUs)\n"));
+  EXPECT_THAT(out_.str(),
+              HasSubstr("[2] blas=fast: 100 items/s, 5.0 s "
+                        "(disturbed: other programs used 0.40 CPUs)\n"));
 }
 
-TEST_F(TrialsTest, ARunThatStaysDisturbedIsMarked) {
+TEST_F(TrialsTest, RunThatStaysDisturbedIsMarked) {
   machine_.busy = [](int run) { return run < 3; };
   Trials& trials = Start(900);
   ASSERT_TRUE(trials.RunRound(0, {defaults_, fast_}).ok());
@@ -52,7 +53,7 @@ TEST_F(TrialsTest, ARunThatStaysDisturbedIsMarked) {
   EXPECT_FALSE(trials.RoundsOf(fast_).at(0).disturbed);
 }
 
-TEST_F(TrialsTest, WhereRepeatingIsInVainItEndsUntilTheMachineIsQuiet) {
+TEST_F(TrialsTest, UselessRepetitionsEndUntilTheMachineIsQuiet) {
   machine_.busy = [](int run) { return run < 20; };
   Trials& trials = Start(9000);
   for (int round = 0; round < 10; ++round) {
@@ -65,8 +66,8 @@ TEST_F(TrialsTest, WhereRepeatingIsInVainItEndsUntilTheMachineIsQuiet) {
   EXPECT_EQ(trials.counts().repeated, 5);
 }
 
-TEST_F(TrialsTest, RunsAgainTakeAFifthOfTheTimeAtMost) {
-  // In turns, so that they are not in vain.
+TEST_F(TrialsTest, RepetitionsTakeAtMostAFifthOfTheTime) {
+  // Every second run is disturbed, so that repetitions are useful.
   machine_.busy = [](int run) { return run % 2 == 0; };
   Trials& trials = Start(100);
   for (int round = 0; round < 8; ++round) {
@@ -75,7 +76,7 @@ TEST_F(TrialsTest, RunsAgainTakeAFifthOfTheTimeAtMost) {
   EXPECT_EQ(trials.counts().repeated, 3);  // of 5.3 s each
 }
 
-TEST_F(TrialsTest, WhatFailedIsNotRunAgain) {
+TEST_F(TrialsTest, FailedCandidateIsNotRunAgain) {
   machine_.speed = [](const std::string& setting) {
     return setting == "blas=fast" ? 0.0 : 100.0;
   };
@@ -87,7 +88,7 @@ TEST_F(TrialsTest, WhatFailedIsNotRunAgain) {
   EXPECT_EQ(trials.RoundsOf(fast_).at(0).failure, "it fails");
 }
 
-TEST_F(TrialsTest, AFailedRunOfTheFirstIsRepeatedOnce) {
+TEST_F(TrialsTest, FailedRunOfTheFirstCandidateIsRepeatedOnce) {
   machine_.speed = [this](const std::string&) {
     return machine_.runs.size() == 1 || machine_.runs.size() > 3 ? 0.0 : 100.0;
   };
@@ -101,7 +102,7 @@ TEST_F(TrialsTest, AFailedRunOfTheFirstIsRepeatedOnce) {
   EXPECT_EQ(trials.counts().repeated, 0);
 }
 
-TEST_F(TrialsTest, ARepetitionOfTheFirstThatFailsChangesNothing) {
+TEST_F(TrialsTest, FailedRepetitionChangesNothing) {
   machine_.busy = [](int) { return true; };
   machine_.speed = [this](const std::string&) {
     return machine_.runs.size() == 2 ? 0.0 : 100.0;
@@ -112,19 +113,19 @@ TEST_F(TrialsTest, ARepetitionOfTheFirstThatFailsChangesNothing) {
   EXPECT_EQ(trials.RoundsOf(defaults_).at(0).items_per_second, 100);
 }
 
-TEST_F(TrialsTest, WhatIsKeptIsLeftAlone) {
+TEST_F(TrialsTest, ReservedTimeIsNotUsed) {
   machine_.seconds = [](int run) { return run == 0 ? 10.0 : 60.0; };
   Trials& trials = Start(100);
   ASSERT_TRUE(
       trials.RunRound(0, {defaults_, fast_, je_}, {.seconds = 70}).ok());
-  // blas=fast is ended, and then there is no time for the other.
+  // blas=fast is ended, and then no time is left for the other.
   EXPECT_EQ(machine_.runs.size(), 2u);
   EXPECT_TRUE(trials.RoundsOf(fast_).empty());
   EXPECT_NEAR(trials.seconds_left(), 70, 0.5);
   EXPECT_THAT(out_.str(), HasSubstr("[2] blas=fast: took too long\n"));
 }
 
-TEST_F(TrialsTest, EveryLineSaysHowLongTheRestTakes) {
+TEST_F(TrialsTest, EveryLineShowsTheRemainingTime) {
   machine_.seconds = [](int run) { return run == 0 ? 9.7 : 19.7; };
   Trials& trials = Start(900);
   trials.PlanRuns(10);
@@ -136,7 +137,7 @@ TEST_F(TrialsTest, EveryLineSaysHowLongTheRestTakes) {
   EXPECT_DOUBLE_EQ(trials.SecondsOf({fast_, je_}), 20 + 15);
 }
 
-TEST_F(TrialsTest, RoundsThatWereMadeBeforeCostWhatTheyDid) {
+TEST_F(TrialsTest, EarlierRoundsCountWithTheirTime) {
   ASSERT_TRUE(Start(900).RunRound(0, {defaults_, fast_}).ok());
   const double left = trials_->seconds_left();
   out_.str("");
@@ -145,7 +146,7 @@ TEST_F(TrialsTest, RoundsThatWereMadeBeforeCostWhatTheyDid) {
   EXPECT_EQ(machine_.runs.size(), 2u);
   EXPECT_DOUBLE_EQ(again.seconds_left(), left);
   EXPECT_EQ(out_.str(), "");
-  // Together they have round 0, and je has none of it.
+  // Both others have run in round 0, but je has not.
   EXPECT_EQ(again.WholeRound(0, {defaults_, fast_}), 0);
   EXPECT_EQ(again.WholeRound(0, {defaults_, fast_, je_}), 1);
 }

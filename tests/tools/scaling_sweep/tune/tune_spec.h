@@ -1,4 +1,4 @@
-// A SPEC for tests of tuning: 2 x 2 x 3 combinations and a preset.
+// A spec for tests of tuning: 2 x 2 x 3 combinations and a preset.
 #pragma once
 
 #include "tools/scaling_sweep/run/spec.h"

@@ -14,7 +14,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
+TEST_F(TunerTest, FindsTheBestCombinationAndTheSettingsThatMatter) {
   machine_.speed = [](const std::string& setting) {
     if (Has(setting, "preset")) return 0.0;  // it fails
     return FastBlas(setting) * (Has(setting, "world=2") ? 1.5 : 1) *
@@ -30,18 +30,19 @@ TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
   EXPECT_EQ(result_.ranking.back().name, "preset=socket");
   const std::string text = Text();
   EXPECT_THAT(text,
-              ContainsRegex("blas=fast, world=2 by hvdliterun's defaults: [23]"
+              ContainsRegex("blas=fast, world=2 / hvdliterun's defaults: [23]"
                             "\\.[0-9]+ \\[[23].*\\], faster \\(8 rounds\\)"));
   EXPECT_THAT(text, ContainsRegex("blas=fast +(1\\.9|2\\.0).* it matters"));
   EXPECT_THAT(text, ContainsRegex("world=2 +1\\.[45].* it matters"));
   EXPECT_THAT(text, ContainsRegex("preset=socket +failed"));
-  EXPECT_THAT(text, HasSubstr("\nRecommended: blas=fast, world=2\nRun it by\n  "
-                              "hvdliterun -np 2 --threads 1 --set BLAS=fast "
-                              "prog report.json\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nRecommended: blas=fast, world=2\nRun it with\n  "
+                        "hvdliterun -np 2 --threads 1 --set BLAS=fast "
+                        "prog report.json\n"));
   EXPECT_THAT(text, Not(HasSubstr("CAUTION")));
 }
 
-TEST_F(TunerTest, WhatIsClearlySlowerThanTheDefaultsIsNotComparedAtLast) {
+TEST_F(TunerTest, ClearlySlowerWinnerGetsNoLastComparison) {
   machine_.speed = [](const std::string& setting) {
     return setting == "hvdliterun's defaults" ? 100.0 : 50.0;
   };
@@ -51,7 +52,7 @@ TEST_F(TunerTest, WhatIsClearlySlowerThanTheDefaultsIsNotComparedAtLast) {
   EXPECT_THAT(out_.str(), Not(HasSubstr("last comparison: ")));
 }
 
-TEST_F(TunerTest, TheFirstRunWarmsUpAndDoesNotCount) {
+TEST_F(TunerTest, FirstRunIsWarmUpAndDoesNotCount) {
   machine_.speed = [this](const std::string& setting) {
     if (machine_.runs.size() == 1) return 40.0;
     return setting == "hvdliterun's defaults" ? 100.0 : 90.0;
@@ -75,7 +76,7 @@ TEST_F(TunerTest, OneFailedRunOfTheDefaultsIsRepeated) {
   EXPECT_EQ(Recommended(), "blas=fast");
 }
 
-TEST_F(TunerTest, IfTheDefaultsFailLaterThatIsAnErrorAtOnce) {
+TEST_F(TunerTest, LaterFailureOfTheDefaultsIsAnError) {
   machine_.speed = [this](const std::string& setting) {
     const bool fails =
         machine_.runs.size() > 9 && setting == "hvdliterun's defaults";
@@ -89,7 +90,7 @@ TEST_F(TunerTest, IfTheDefaultsFailLaterThatIsAnErrorAtOnce) {
   EXPECT_GT(result_.ranking.size(), 3u);
 }
 
-TEST_F(TunerTest, TheMeasuredWinnerStaysBesideTheCombination) {
+TEST_F(TunerTest, MeasuredWinnerStaysBesideTheCombination) {
   Tune& tune = *spec_.mutable_tune();
   tune.set_candidates(3);
   tune.set_first_repeats(3);
@@ -101,7 +102,7 @@ TEST_F(TunerTest, TheMeasuredWinnerStaysBesideTheCombination) {
   EXPECT_EQ(Recommended(), "blas=fast");
 }
 
-TEST_F(TunerTest, ADisturbedMachineGivesAMarkedResult) {
+TEST_F(TunerTest, ResultFromADisturbedMachineIsMarked) {
   machine_.speed = FastBlas;
   machine_.scatter = 0.01;
   machine_.busy = [](int) { return true; };
@@ -111,10 +112,11 @@ TEST_F(TunerTest, ADisturbedMachineGivesAMarkedResult) {
   EXPECT_EQ(result_.counts.repeated, 4);
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("(8 rounds, 8 of "));
-  EXPECT_THAT(text, HasSubstr("CAUTION: this rests on disturbed runs alone: "));
+  EXPECT_THAT(text,
+              HasSubstr("CAUTION: this is based only on disturbed runs: "));
 }
 
-TEST_F(TunerTest, AFewDisturbedRunsAreRepeatedAndToldOf) {
+TEST_F(TunerTest, DisturbedRunsAreRepeatedAndReported) {
   machine_.speed = FastBlas;
   machine_.busy = [](int run) { return run % 10 == 3; };
   ASSERT_TRUE(Search().ok());
@@ -125,7 +127,7 @@ TEST_F(TunerTest, AFewDisturbedRunsAreRepeatedAndToldOf) {
   EXPECT_THAT(Text(), Not(HasSubstr("CAUTION")));
 }
 
-TEST_F(TunerTest, WithNoiseTheBetterOneIsFound) {
+TEST_F(TunerTest, BetterCandidateIsFoundDespiteNoise) {
   int found = 0;
   for (int seed = 1; seed <= 20; ++seed) {
     machine_ = {};
@@ -140,7 +142,7 @@ TEST_F(TunerTest, WithNoiseTheBetterOneIsFound) {
   EXPECT_GE(found, 19);
 }
 
-TEST_F(TunerTest, EqualCandidatesAreNoDifferenceAndTheDefaultsAreRecommended) {
+TEST_F(TunerTest, DefaultsAreRecommendedIfCandidatesAreEqual) {
   constexpr int kSeeds = 100;
   int defaults = 0;
   int covered = 0;
@@ -155,17 +157,17 @@ TEST_F(TunerTest, EqualCandidatesAreNoDifferenceAndTheDefaultsAreRecommended) {
     if (interval->low <= 1 && interval->high >= 1) ++covered;
     if (Recommended() == "hvdliterun's defaults") ++defaults;
   }
-  // An interval holds the truth in 95 % of cases; a wrong one is above it, or
-  // below, as often, and beside the challenger LibTorch's defaults are judged.
+  // 95 % of the intervals contain the true ratio; the others are above or below
+  // it equally often. LibTorch's defaults are compared, too.
   EXPECT_GE(covered, 88);
   EXPECT_GE(defaults, 90);
   EXPECT_THAT(Text(), HasSubstr("no difference found"));
-  EXPECT_THAT(Text(), HasSubstr("Recommended: hvdliterun's defaults, since "
-                                "nothing was found that is surely faster\nRun "
-                                "it by\n  hvdliterun -np 1 prog report.json"));
+  EXPECT_THAT(Text(), HasSubstr("Recommended: hvdliterun's defaults, because "
+                                "no other setting is surely faster\nRun it "
+                                "with\n  hvdliterun -np 1 prog report.json"));
 }
 
-TEST_F(TunerTest, TheIntervalHoldsTheTruthOfABetterOne) {
+TEST_F(TunerTest, IntervalContainsTheTrueRatio) {
   constexpr int kSeeds = 100;
   int covered = 0;
   for (int seed = 1; seed <= kSeeds; ++seed) {
@@ -184,7 +186,7 @@ TEST_F(TunerTest, TheIntervalHoldsTheTruthOfABetterOne) {
   EXPECT_GE(covered, 88);
 }
 
-TEST_F(TunerTest, TheLastComparisonJudgesByRoundsOfItsOwn) {
+TEST_F(TunerTest, LastComparisonUsesNewRounds) {
   machine_.speed = FastBlas;
   SlowFrom("blas=fast", 0.75);
   ASSERT_TRUE(Search().ok());
@@ -192,11 +194,11 @@ TEST_F(TunerTest, TheLastComparisonJudgesByRoundsOfItsOwn) {
   EXPECT_NEAR(result_.against_launcher.ratio.ratio, 1.5, 1e-9);
 }
 
-TEST_F(TunerTest, ItsRoundsAreInterleaved) {
+TEST_F(TunerTest, RoundsOfTheLastComparisonAreInterleaved) {
   machine_.speed = FastBlas;
   ASSERT_TRUE(Search().ok());
-  // In the last rounds the defaults and the winner are never further apart
-  // than one round of all that is compared.
+  // In the last rounds the defaults and the winner are never further apart than
+  // one round of all candidates.
   std::map<int, std::pair<double, double>> starts;
   for (const FakeRun& run : machine_.runs) {
     if (run.setting == "hvdliterun's defaults") {
@@ -211,8 +213,8 @@ TEST_F(TunerTest, ItsRoundsAreInterleaved) {
   }
 }
 
-TEST_F(TunerTest, ASettingThatHarmsIsGivenUp) {
-  // Two ranks are good, until the last comparison.
+TEST_F(TunerTest, HarmfulSettingIsRemoved) {
+  // Two ranks are fast in the search, but slow in the last comparison.
   machine_.speed = [](const std::string& setting) {
     return FastBlas(setting) * (Has(setting, "world=2") ? 1.5 : 1) *
            (Has(setting, "alloc") ? 0.9 : 1);
@@ -226,7 +228,7 @@ TEST_F(TunerTest, ASettingThatHarmsIsGivenUp) {
                         "last comparison: blas=fast\n"));
 }
 
-TEST_F(TunerTest, LibTorchsDefaultsWinIfTheyAreSurelyFaster) {
+TEST_F(TunerTest, LibTorchsDefaultsAreRecommendedIfSurelyFaster) {
   machine_.speed = [](const std::string& setting) {
     return setting == "LibTorch's defaults" ? 300.0 : FastBlas(setting);
   };
@@ -237,20 +239,20 @@ TEST_F(TunerTest, LibTorchsDefaultsWinIfTheyAreSurelyFaster) {
                                 "hvdliterun\nRun it by\n  prog report.json"));
 }
 
-TEST_F(TunerTest, WhatHvdliterunDoesByItselfIsJudgedToo) {
+TEST_F(TunerTest, HvdliterunsDefaultsAreMeasuredToo) {
   machine_.plan = LaunchPlan{.threads = 1,
                              .openmp = "libgomp",
                              .defaults = {{"MALLOC_MMAP_MAX_", "0"},
                                           {"OPENBLAS_CORETYPE", "Haswell"}}};
   machine_.speed = [](const std::string& setting) {
     return FastBlas(setting) *
-           (Has(setting, "less hvdliterun's OpenBLAS") ? 0.25 : 1) *
-           (Has(setting, "less hvdliterun's malloc") ? 1.2 : 1);
+           (Has(setting, "without hvdliterun's OpenBLAS") ? 0.25 : 1) *
+           (Has(setting, "without hvdliterun's malloc") ? 1.2 : 1);
   };
   machine_.scatter = 0.001;
   machine_.seconds = [](int) { return 1.0; };
   ASSERT_TRUE(Search().ok());
-  // What harms is told, but is not the candidate's to give up.
+  // A harmful default is reported, but the candidate cannot remove it.
   EXPECT_THAT(Recommended(), HasSubstr("blas=fast"));
   EXPECT_EQ(result_.recommended.less, "");
   const std::string text = Text();
@@ -262,7 +264,7 @@ TEST_F(TunerTest, WhatHvdliterunDoesByItselfIsJudgedToo) {
                             "+0.83.* it harms"));
 }
 
-TEST_F(TunerTest, WhatIsLeftOutIsSaidInThePlanAndAtTheEnd) {
+TEST_F(TunerTest, PlanAndResultListWhatIsLeftOut) {
   spec_.mutable_batch()->set_size(1);  // of the world
   spec_.mutable_batch()->set_argument(RANK);
   options_.left_out = {{"alloc=tc", "libtc is not here; install it"}};
@@ -274,26 +276,26 @@ TEST_F(TunerTest, WhatIsLeftOutIsSaidInThePlanAndAtTheEnd) {
                         "it\n  world=2: batch: the world's 1 "));
 }
 
-TEST_F(TunerTest, ACandidateOfWhichARunFailedCannotWin) {
+TEST_F(TunerTest, CandidateWithAFailedRunCannotWin) {
   machine_.speed = FastBlas;
   SlowFrom("blas=fast", 0);
   ASSERT_TRUE(Search().ok());
   EXPECT_EQ(Recommended(), "hvdliterun's defaults");
-  EXPECT_THAT(Text(), HasSubstr("failed: they are not compared"));
-  // Again: what failed has fewer rounds, but nothing is run for that.
+  EXPECT_THAT(Text(), HasSubstr("failed, so they are not compared"));
+  // The second time nothing runs, although failed candidates have fewer rounds.
   const size_t runs = machine_.runs.size();
   ASSERT_TRUE(Search().ok());
   EXPECT_EQ(machine_.runs.size(), runs);
 }
 
-TEST_F(TunerTest, IfTheDefaultsFailThatIsAnError) {
+TEST_F(TunerTest, FailureOfTheDefaultsIsAnError) {
   machine_.speed = [](const std::string&) { return 0.0; };
   const absl::Status status = Search();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), HasSubstr("it fails"));
 }
 
-TEST_F(TunerTest, InterruptedAsTheLastComparisonBeginsNothingHasFailed) {
+TEST_F(TunerTest, InterruptionOfTheLastComparisonIsNoFailure) {
   machine_.speed = [this](const std::string& setting) {
     if (Has(out_.str(), "last comparison: ") && machine_.stop_at < 0) {
       machine_.stop_at = static_cast<int>(machine_.runs.size());
@@ -310,11 +312,11 @@ TEST_F(TunerTest, InterruptedAsTheLastComparisonBeginsNothingHasFailed) {
     EXPECT_EQ(Search().code(), absl::StatusCode::kCancelled);
     EXPECT_THAT(out_.str(), HasSubstr("last comparison: blas=fast\n"));
     EXPECT_THAT(Text(), Not(HasSubstr("failed"))) << later;
-    EXPECT_THAT(Text(), HasSubstr("blas=fast by hvdliterun's defaults: 2."));
+    EXPECT_THAT(Text(), HasSubstr("blas=fast / hvdliterun's defaults: 2."));
   }
 }
 
-TEST_F(TunerTest, AnInterruptedSearchSaysWhatItHasFoundAndGoesOn) {
+TEST_F(TunerTest, InterruptedSearchReportsItsResultAndContinues) {
   machine_.speed = FastBlas;
   ASSERT_TRUE(Search().ok());
   const std::string whole = Text();
@@ -325,17 +327,17 @@ TEST_F(TunerTest, AnInterruptedSearchSaysWhatItHasFoundAndGoesOn) {
     machine_.stop_at = stop;
     EXPECT_EQ(Search().code(), absl::StatusCode::kCancelled);
     EXPECT_EQ(Recommended(), "hvdliterun's defaults");
-    EXPECT_THAT(Text(), HasSubstr("This is as far as the search has come."));
+    EXPECT_THAT(Text(), HasSubstr("The search is not finished"));
     if (stop == 20) {
       EXPECT_THAT(Text(), HasSubstr("\n   1  blas=fast"));
-      EXPECT_THAT(Text(), HasSubstr("blas=fast by hvdliterun's defaults: 2."));
+      EXPECT_THAT(Text(), HasSubstr("blas=fast / hvdliterun's defaults: 2."));
     }
     machine_.stop_at = -1;
     ASSERT_TRUE(Search().ok());
     EXPECT_EQ(Recommended(), "blas=fast");
     EXPECT_LE(machine_.runs.size(), runs + 12) << stop;
   }
-  // With everything there nothing is run.
+  // If all results are there, nothing runs.
   const size_t now = machine_.runs.size();
   const std::string text = Text();
   ASSERT_TRUE(Search().ok());

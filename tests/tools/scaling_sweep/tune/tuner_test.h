@@ -24,7 +24,7 @@ inline double FastBlas(const std::string& setting) {
 
 class TunerTest : public ::testing::Test {
  protected:
-  // A search of 15 minutes unless `options_` says otherwise.
+  // Runs a search of 15 minutes, unless `options_` has another time.
   absl::Status Search() {
     tuner_.emplace(spec_, dimensions_, machine_, options_, out_);
     const absl::Status status = tuner_->Search();
@@ -33,7 +33,7 @@ class TunerTest : public ::testing::Test {
   }
   std::string Text() { return TuningText(result_, spec_, "hvdliterun"); }
   std::string Recommended() { return NameOf(dimensions_, result_.recommended); }
-  // The repeats from here on are of the last comparison.
+  // The repeats from here on belong to the last comparison.
   void SlowFrom(const std::string& option, double factor) {
     machine_.speed = [=, this,
                       before = machine_.speed](const std::string& setting) {

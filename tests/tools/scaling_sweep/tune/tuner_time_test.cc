@@ -1,4 +1,4 @@
-// How the Tuner keeps its time.
+// Tests that the Tuner respects its time limit.
 #include <gmock/gmock.h>
 
 #include "absl/strings/match.h"
@@ -14,14 +14,16 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST_F(TunerTest, ThePlanIsToldByAMeasuredRunAndItIsKept) {
+TEST_F(TunerTest, PlanFollowsAMeasuredRunAndIsKept) {
   machine_.speed = FastBlas;
   ASSERT_TRUE(Search().ok());
   const std::string told = out_.str();
-  EXPECT_THAT(told, HasSubstr("hvdliterun's defaults run once, to see how long "
-                              "that takes\n[1] hvdliterun's defaults: "));
-  EXPECT_THAT(told, HasSubstr("plan, for 15:00 (--minutes), at 5.3 s a run, as "
-                              "was measured:\n"));
+  EXPECT_THAT(told,
+              HasSubstr("hvdliterun's defaults run once, to measure the time "
+                        "of a run\n[1] hvdliterun's defaults: "));
+  EXPECT_THAT(told,
+              HasSubstr("plan for 15:00 (--minutes), with 5.3 s per run, as "
+                        "measured:\n"));
   EXPECT_THAT(told, ContainsRegex("About [0-9]+ runs, [0-9]+:[0-9]+; with"));
   for (const absl::string_view line : absl::StrSplit(told, '\n')) {
     if (absl::StartsWith(line, " ")) {
@@ -31,12 +33,12 @@ TEST_F(TunerTest, ThePlanIsToldByAMeasuredRunAndItIsKept) {
   int planned = 0;
   ASSERT_TRUE(
       absl::SimpleAtoi(told.substr(told.find("About ") + 6, 3), &planned));
-  // As TuneSpec has fewer candidates than are wanted.
+  // TuneSpec has fewer candidates than the effort allows.
   EXPECT_LE(result_.counts.runs, planned);
   EXPECT_GE(result_.counts.runs, planned / 3);
 }
 
-TEST_F(TunerTest, TheTimeIsKeptHoweverLongARunTakes) {
+TEST_F(TunerTest, TimeLimitHoldsForAnyDurationOfARun) {
   for (const double minutes : {3.0, 15.0}) {
     for (const double seconds : {0.2, 1.0, 3.0, 10.0, 20.0, 60.0, 85.0}) {
       for (const bool busy : {false, true}) {
@@ -56,7 +58,7 @@ TEST_F(TunerTest, TheTimeIsKeptHoweverLongARunTakes) {
   }
 }
 
-TEST_F(TunerTest, RunsThatTakeLongerThanTheFirstOneKeepTheTimeToo) {
+TEST_F(TunerTest, TimeLimitHoldsIfLaterRunsTakeLonger) {
   dimensions_ = BuiltInDimensions({.cores = 16, .cpu_flags = {"avx2", "fma"}},
                                   "train_mnist");
   machine_.scatter = 0.05;
@@ -66,7 +68,7 @@ TEST_F(TunerTest, RunsThatTakeLongerThanTheFirstOneKeepTheTimeToo) {
   EXPECT_TRUE(result_.against_launcher.ratio.interval);
 }
 
-TEST_F(TunerTest, TheTimeIsKeptHoweverSlowTheOthersAre) {
+TEST_F(TunerTest, TimeLimitHoldsHoweverSlowOtherCandidatesAre) {
   for (const std::string slow :
        {"world=2", "LibTorch's", "blas=", "alloc", "=", "less", "'"}) {
     for (const double seconds : {0.2, 3.0, 10.0, 30.0, 60.0, 90.0}) {
@@ -88,7 +90,7 @@ TEST_F(TunerTest, TheTimeIsKeptHoweverSlowTheOthersAre) {
   }
 }
 
-TEST_F(TunerTest, WhatNeverEndsCostsNoMoreThanTheTime) {
+TEST_F(TunerTest, HangingProgramTakesOnlyTheGivenTime) {
   for (const double seconds : {10.0, 60.0, 90.0}) {
     machine_ = {};
     machine_.seconds = [=, this](int run) {
@@ -113,17 +115,17 @@ TEST_F(TunerTest, WithoutTimeForTheLastComparisonNothingIsRecommended) {
   EXPECT_THAT(Text(), Not(HasSubstr("failed")));
 }
 
-TEST_F(TunerTest, AProgramThatTakesTooLongIsAnError) {
+TEST_F(TunerTest, ProgramThatTakesTooLongIsAnError) {
   machine_.seconds = [](int) { return 110.0; };
   const absl::Status status = Search();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("a run of the defaults takes 1:50, and a search has 9 "
-                        "runs at least"));
+              HasSubstr("a run of the defaults takes 1:50, and a search needs "
+                        "at least 9 runs"));
   EXPECT_EQ(machine_.runs.size(), 1u);
 }
 
-TEST_F(TunerTest, AProgramThatTakesAllTheTimeNeedsMoreMinutes) {
+TEST_F(TunerTest, ProgramThatTakesAllTheTimeNeedsMoreMinutes) {
   machine_.seconds = [](int) { return 1200.0; };
   const absl::Status status = Search();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -133,7 +135,7 @@ TEST_F(TunerTest, AProgramThatTakesAllTheTimeNeedsMoreMinutes) {
   EXPECT_LE(machine_.now, 60 * 15);
 }
 
-TEST_F(TunerTest, WhereTimeIsShortTheSlowestAreLeftOut) {
+TEST_F(TunerTest, SlowestCandidatesAreLeftOutIfTimeIsShort) {
   Tune& tune = *spec_.mutable_tune();
   tune.set_candidates(6);
   tune.set_first_repeats(2);
@@ -154,7 +156,7 @@ TEST_F(TunerTest, WhereTimeIsShortTheSlowestAreLeftOut) {
   }
 }
 
-TEST_F(TunerTest, ALongerSearchTriesMore) {
+TEST_F(TunerTest, LongerSearchTriesMore) {
   spec_.mutable_tune()->clear_dimension();
   dimensions_ = BuiltInDimensions({.cores = 16, .cpu_flags = {"avx2", "fma"}},
                                   "train_mnist");
@@ -162,14 +164,14 @@ TEST_F(TunerTest, ALongerSearchTriesMore) {
   ASSERT_TRUE(Search().ok());
   const size_t untried = result_.untried.size();
   EXPECT_GT(untried, 0u);
-  EXPECT_THAT(Text(), HasSubstr("(--minutes takes"));
+  EXPECT_THAT(Text(), HasSubstr("(use more --minutes"));
   machine_.runs.clear();
   options_.minutes = 120;
   ASSERT_TRUE(Search().ok());
   EXPECT_LT(result_.untried.size(), untried);
 }
 
-TEST_F(TunerTest, ThreeRoundsOfTwoAreTimeEnoughToGiveItUp) {
+TEST_F(TunerTest, ThreeRoundsOfTwoSufficeToRemoveASetting) {
   spec_.mutable_tune()->set_final_repeats(3);
   for (const double later : {1.0, 1.2, 1.4, 1.6}) {
     machine_ = {};

@@ -53,12 +53,12 @@ TEST(TuningSpaceTest, TheBuiltInDimensionsFitTheMachine) {
   EXPECT_THAT(OptionNames(large, "memory format"), Contains("onednn"));
   EXPECT_THAT(OptionNames(large, "preset"),
               ElementsAre("none", "a64fx-numa", "a64fx-node"));
-  // Another Arm has none.
+  // Other Arm processors have no presets.
   const Dimensions other = BuiltInDimensions({.processor = "aarch64"}, "p");
   EXPECT_THAT(OptionNames(other, "preset"), SizeIs(0));
 }
 
-TEST(TuningSpaceTest, SeveralHostsGiveWorldsOfAllOfThem) {
+TEST(TuningSpaceTest, SeveralHostsGiveWorldsOnAllOfThem) {
   const support::MachineFacts two_cores = {.host = "h", .cores = 2};
   const Dimensions dimensions = BuiltInDimensions(two_cores, "p", 3);
   EXPECT_THAT(
@@ -74,7 +74,7 @@ TEST(TuningSpaceTest, SeveralHostsGiveWorldsOfAllOfThem) {
   EXPECT_EQ(configuration->threads, 1);
 }
 
-TEST(TuningSpaceTest, SizesOfBatchesAndChunksAreVaried) {
+TEST(TuningSpaceTest, SizesOfBucketsAndChunksAreVaried) {
   const Dimensions dimensions = BuiltInDimensions({.cores = 2}, "p");
   for (const char* name : {"fusion", "min batch", "chunk"}) {
     EXPECT_THAT(OptionNames(dimensions, name), SizeIs(3)) << name;
@@ -84,7 +84,7 @@ TEST(TuningSpaceTest, SizesOfBatchesAndChunksAreVaried) {
   EXPECT_EQ(between, 3);
 }
 
-// How many ranks `preset` has with the defaults of all other dimensions.
+// Returns the ranks of `preset` with the defaults of all other dimensions.
 int RanksOfPreset(const Spec& spec, const Dimensions& dimensions,
                   const std::string& preset) {
   for (const Candidate& candidate : SettingCandidates(
@@ -102,12 +102,12 @@ TEST(TuningSpaceTest, PresetsKeepTheirRanks) {
   const Dimensions built_in = BuiltInDimensions(a64fx, "bin/train_resnet50");
   EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-numa"), 4);
   EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-node"), 1);
-  // Also with dimensions of the SPEC's own.
+  // This also holds with dimensions of the spec.
   spec.mutable_tune()->mutable_dimension()->DeleteSubrange(0, 1);
   EXPECT_EQ(RanksOfPreset(spec, DimensionsOf(spec, a64fx), "a64fx-numa"), 4);
 }
 
-TEST(TuningSpaceTest, PresetsAreThereWhereverTheSpecDoesNotSay) {
+TEST(TuningSpaceTest, PresetsAreAddedUnlessTheSpecHasThem) {
   Spec spec = TuneSpec();
   EXPECT_THAT(OptionNames(DimensionsOf(spec, {}), "preset"),
               ElementsAre("none", "socket"));

@@ -1,4 +1,4 @@
-"""Spack's recipe, for Spack 1.0 or later; docs/install.md says how to use it."""
+"""Recipe for Spack 1.0 or later; docs/install.md explains how to use it."""
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 
@@ -10,7 +10,7 @@ class Hvdlite(CMakePackage):
 
     license("Apache-2.0")
 
-    # Without an address: `spack develop` says where the sources are.
+    # The version has no address: `spack develop` gives the location of the sources.
     version("0.1.0")
 
     variant("ucx", default=True, description="Control messages between hosts over UCX")
@@ -23,10 +23,10 @@ class Hvdlite(CMakePackage):
 
     depends_on("mpi@3.1:")
     depends_on("ucx@1.11:", when="+ucx")
-    # With a Protobuf of its own, which it hides: otherwise it wants one of 2020.
+    # +custom-protobuf: PyTorch hides its own Protobuf. Otherwise it needs one of 2020.
     depends_on("py-torch@1.13: ~cuda ~rocm +custom-protobuf", type=("build", "link", "run"))
     depends_on("abseil-cpp@20220623: cxxstd=20")
-    # The last release without Abseil: 3.21.12, or 21.12 in spack-packages of 2026.
+    # 3.21.12 is the last release without Abseil (21.12 in spack-packages of 2026).
     depends_on("protobuf@3.21,21", type=("build", "link"))
     depends_on("nlohmann-json@3.11:")
     depends_on("cli11@2.1:")
