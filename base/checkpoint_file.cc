@@ -82,7 +82,7 @@ absl::Status Install(TemporaryFile& file, const std::string& path,
                                            "': ", std::strerror(errno)));
     }
   }
-  if (!file.Rename(path) || !SyncFolder(path)) {
+  if (!file.Rename(path) || !SyncDirectory(path)) {
     const int error = errno;
     if (linked) unlink(second_name.c_str());
     return NotWritten(path, std::strerror(error));
@@ -95,7 +95,7 @@ absl::Status Install(TemporaryFile& file, const std::string& path,
   const int error = errno;
   // rename() does nothing if both names are links to one file.
   unlink(second_name.c_str());
-  if (renamed && SyncFolder(path)) return absl::OkStatus();
+  if (renamed && SyncDirectory(path)) return absl::OkStatus();
   return NotWritten(previous, std::strerror(renamed ? errno : error));
 }
 

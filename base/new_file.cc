@@ -20,10 +20,10 @@
 namespace hvdlite::base {
 namespace {
 
-std::filesystem::path FolderOf(const std::string& path) {
-  const std::filesystem::path folder =
+std::filesystem::path DirectoryOf(const std::string& path) {
+  const std::filesystem::path directory =
       std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder;
+  return directory.empty() ? "." : directory;
 }
 
 // Prefix of this host's temporary files for `path`. The process id and more
@@ -58,7 +58,7 @@ void RemoveLeftOvers(const std::string& path) {
   const std::string prefix = TemporaryPrefix(path);
   const std::string name = std::filesystem::path(prefix).filename();
   std::error_code error;
-  for (std::filesystem::directory_iterator files(FolderOf(path), error), end;
+  for (std::filesystem::directory_iterator files(DirectoryOf(path), error), end;
        !error && files != end; files.increment(error)) {
     const std::string found = files->path().filename();
     absl::string_view owner = found;
@@ -103,10 +103,10 @@ bool IsSameFile(const std::string& a, const std::string& b) {
   return whole(a) == whole(b);
 }
 
-bool SyncFolder(const std::string& path) {
-  const Descriptor folder(
-      open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return folder.valid() && (fsync(folder.get()) == 0 || errno == EINVAL);
+bool SyncDirectory(const std::string& path) {
+  const Descriptor directory(
+      open(DirectoryOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory.valid() && (fsync(directory.get()) == 0 || errno == EINVAL);
 }
 
 TemporaryFile::TemporaryFile(const std::string& path) {
@@ -141,13 +141,13 @@ bool TemporaryFile::Rename(const std::string& path) {
 
 absl::StatusOr<NewFile> NewFile::Open(const std::string& path) {
   const auto failed = [&path] {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write '", path, "'"));
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("cannot write '", path, "'"));
   };
   if (IsStream(path)) {
     const int number = DescriptorNamed(path);
-    Descriptor stream(number >= 0
-                          ? fcntl(number, F_DUPFD_CLOEXEC, 0)
-                          : open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    Descriptor stream(number >= 0 ? fcntl(number, F_DUPFD_CLOEXEC, 0)
+                                  : open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!stream.valid()) return failed();
     return NewFile(path, std::move(stream), nullptr);
   }
@@ -173,7 +173,8 @@ absl::Status NewFile::Write(absl::string_view bytes) {
 absl::Status NewFile::Commit() {
   if (file_ == nullptr) return absl::OkStatus();
   int error = fsync(file_->descriptor()) == 0 ? 0 : errno;
-  if (error == 0 && !(file_->Rename(path_) && SyncFolder(path_))) error = errno;
+  if (error == 0 && !(file_->Rename(path_) && SyncDirectory(path_)))
+    error = errno;
   file_.reset();
   return Outcome(error);
 }

@@ -23,7 +23,7 @@ bool IsSameFile(const std::string& a, const std::string& b);
 
 // Makes the names in the directory of `path` reach the disk. False with errno
 // set. Some network file systems cannot do this; that is not an error.
-bool SyncFolder(const std::string& path);
+bool SyncDirectory(const std::string& path);
 
 // A temporary file beside `path` with a name that no other process or thread
 // uses. The destructor removes it unless it was renamed. The constructor also

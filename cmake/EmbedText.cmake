@@ -2,7 +2,7 @@
 #   cmake -DOUTPUT=page.cc -DHEADER=x/page.h -DNAMESPACE=a::b
 #         -DTEXTS="kFrame=page.html|kScript=a.js,b.js" -P EmbedText.cmake
 # HEADER declares each constant as extern const absl::string_view. Several files of one
-# constant are concatenated. Relative paths are relative to FOLDER.
+# constant are concatenated. Relative paths are relative to DIRECTORY.
 set(code "// Made by cmake/EmbedText.cmake.\n#include \"${HEADER}\"\n\n")
 string(APPEND code "namespace ${NAMESPACE} {\n")
 string(REPLACE "|" ";" texts "${TEXTS}")
@@ -12,7 +12,7 @@ foreach(text IN LISTS texts)
   string(REPLACE "," ";" files "${CMAKE_MATCH_2}")
   string(APPEND code "const absl::string_view ${name} =\n")
   foreach(file IN LISTS files)
-    file(READ "${FOLDER}/${file}" content)
+    file(READ "${DIRECTORY}/${file}" content)
     string(FIND "${content}" ")hvdlite_text" end)
     if(NOT end EQUAL -1)
       message(FATAL_ERROR "${file} contains the reserved text ')hvdlite_text'")

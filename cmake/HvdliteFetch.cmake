@@ -11,13 +11,13 @@ set(HVDLITE_FETCH OFF CACHE STRING
   "Download and build libraries: OFF, ON (missing ones), ALL, or their names")
 set(HVDLITE_FETCH_MIRROR "" CACHE PATH
   "Directory with the archives of the libraries that HVDLITE_FETCH builds, for machines without internet")
-set(HVDLITE_FETCH_FOLDER ${PROJECT_BINARY_DIR}/libraries)
+set(HVDLITE_FETCH_DIRECTORY ${PROJECT_BINARY_DIR}/libraries)
 
 # Runs a command of a library's build. If it fails, the configuration ends with its output.
-function(hvdlite_run_step name folder)
-  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${folder}
+function(hvdlite_run_step name directory)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${directory}
     OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
-  file(APPEND ${HVDLITE_FETCH_FOLDER}/${name}.log "${output}")
+  file(APPEND ${HVDLITE_FETCH_DIRECTORY}/${name}.log "${output}")
   if(NOT status EQUAL 0)
     string(LENGTH "${output}" length)
     set(start 0)
@@ -27,7 +27,7 @@ function(hvdlite_run_step name folder)
     string(SUBSTRING "${output}" ${start} -1 tail)
     list(JOIN ARGN " " command)
     message(FATAL_ERROR "${name} ${HVDLITE_${name}_VERSION} could not be built: '${command}' \
-failed with status ${status}. The whole output is in ${HVDLITE_FETCH_FOLDER}/${name}.log; \
+failed with status ${status}. The whole output is in ${HVDLITE_FETCH_DIRECTORY}/${name}.log; \
 it ends with:\n${tail}")
   endif()
 endfunction()
@@ -49,7 +49,7 @@ ${HVDLITE_${name}_SHA256})")
 archive of ${wanted}. Download it on a machine with internet and copy it there, with any name.")
   endif()
   get_filename_component(suffix ${HVDLITE_${name}_URL} LAST_EXT)
-  set(archive ${HVDLITE_FETCH_FOLDER}/${name}-${HVDLITE_${name}_VERSION}.tar${suffix})
+  set(archive ${HVDLITE_FETCH_DIRECTORY}/${name}-${HVDLITE_${name}_VERSION}.tar${suffix})
   message(STATUS "Downloading ${HVDLITE_${name}_URL}")
   file(DOWNLOAD ${HVDLITE_${name}_URL} ${archive} STATUS status INACTIVITY_TIMEOUT 60)
   list(POP_FRONT status code reason)
@@ -65,10 +65,10 @@ release (${archive}). Do not use it. Check whether a proxy has sent another file
   set(${out} ${archive} PARENT_SCOPE)
 endfunction()
 
-# Builds NAME into ${HVDLITE_FETCH_FOLDER}/prefix, unless it is there and was built from the
+# Builds NAME into ${HVDLITE_FETCH_DIRECTORY}/prefix, unless it is there and was built from the
 # same sources, by the same compiler with the same options. NAME.built records all that.
 function(hvdlite_build_library name)
-  set(prefix ${HVDLITE_FETCH_FOLDER}/prefix)
+  set(prefix ${HVDLITE_FETCH_DIRECTORY}/prefix)
   string(TOUPPER ${name} upper)
   set(source "${FETCHCONTENT_SOURCE_DIR_${upper}}")
   set(options -DCMAKE_CXX_STANDARD=20 -DCMAKE_POSITION_INDEPENDENT_CODE=ON
@@ -81,7 +81,7 @@ function(hvdlite_build_library name)
       list(APPEND options "-D${variable}=${${variable}}")
     endif()
   endforeach()
-  set(built ${HVDLITE_FETCH_FOLDER}/${name}.built)
+  set(built ${HVDLITE_FETCH_DIRECTORY}/${name}.built)
   list(JOIN options "\n" wanted)
   string(APPEND wanted "\n${HVDLITE_${name}_OPTIONS}\n${HVDLITE_${name}_SHA256}\n${source}\n\
 ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
@@ -95,14 +95,14 @@ ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
   file(WRITE ${built} "")  # until the build ends, the prefix may hold a mixture
   if(NOT source)
     hvdlite_get_archive(${name} archive)
-    set(unpacked ${HVDLITE_FETCH_FOLDER}/${name}-source)
+    set(unpacked ${HVDLITE_FETCH_DIRECTORY}/${name}-source)
     file(REMOVE_RECURSE ${unpacked})
     file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${unpacked})
     file(GLOB source ${unpacked}/*)
   endif()
   message(STATUS "Building ${name} ${HVDLITE_${name}_VERSION}")
-  set(build ${HVDLITE_FETCH_FOLDER}/${name}-build)
-  file(REMOVE_RECURSE ${build} ${HVDLITE_FETCH_FOLDER}/${name}.log)
+  set(build ${HVDLITE_FETCH_DIRECTORY}/${name}-build)
+  file(REMOVE_RECURSE ${build} ${HVDLITE_FETCH_DIRECTORY}/${name}.log)
   file(MAKE_DIRECTORY ${build})
   cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
   if(DEFINED ENV{CMAKE_BUILD_PARALLEL_LEVEL})
@@ -137,19 +137,19 @@ ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
     hvdlite_run_step(${name} ${build} make -j${jobs} "SUBDIRS=include hwloc" install)
   endif()
   file(GLOB shared ${prefix}/lib/lib*.so*)  # installed programs would not find them
-  file(REMOVE_RECURSE ${build} ${HVDLITE_FETCH_FOLDER}/${name}-source ${shared})
+  file(REMOVE_RECURSE ${build} ${HVDLITE_FETCH_DIRECTORY}/${name}-source ${shared})
   file(WRITE ${built} "${wanted}")
 endfunction()
 
 # Sets OUT to the prefixes that have Protobuf's headers without its library. For example, a
 # LibTorch has the headers of the Protobuf that it was built with.
 function(hvdlite_find_headers_alone out)
-  file(TO_CMAKE_PATH "$ENV{CMAKE_PREFIX_PATH}" folders)
+  file(TO_CMAKE_PATH "$ENV{CMAKE_PREFIX_PATH}" directories)
   set(found "")
-  foreach(folder IN LISTS CMAKE_PREFIX_PATH folders)
-    file(GLOB libraries ${folder}/lib*/libprotobuf* ${folder}/lib/*/libprotobuf*)
-    if(EXISTS ${folder}/include/google/protobuf AND NOT libraries)
-      list(APPEND found ${folder})
+  foreach(directory IN LISTS CMAKE_PREFIX_PATH directories)
+    file(GLOB libraries ${directory}/lib*/libprotobuf* ${directory}/lib/*/libprotobuf*)
+    if(EXISTS ${directory}/include/google/protobuf AND NOT libraries)
+      list(APPEND found ${directory})
     endif()
   endforeach()
   set(${out} "${found}" PARENT_SCOPE)
@@ -184,11 +184,11 @@ endmacro()
 macro(hvdlite_find_libraries)
   set(hvdlite_missing "")
   if(HVDLITE_FETCH)
-    list(PREPEND CMAKE_PREFIX_PATH ${HVDLITE_FETCH_FOLDER}/prefix)
+    list(PREPEND CMAKE_PREFIX_PATH ${HVDLITE_FETCH_DIRECTORY}/prefix)
   endif()
   foreach(name IN ITEMS ${ARGN})
     if(HVDLITE_FETCH STREQUAL "ALL" OR "${name}" IN_LIST HVDLITE_FETCH OR
-        (HVDLITE_FETCH AND EXISTS ${HVDLITE_FETCH_FOLDER}/${name}.built))
+        (HVDLITE_FETCH AND EXISTS ${HVDLITE_FETCH_DIRECTORY}/${name}.built))
       hvdlite_build_library(${name})
     endif()
     hvdlite_look_for(${name})
@@ -217,9 +217,9 @@ function(hvdlite_tell_missing)
   endforeach()
   list(JOIN ARGN ", " names)
   if(HVDLITE_FETCH)
-    message(FATAL_ERROR "These libraries were built in ${HVDLITE_FETCH_FOLDER}, but CMake does \
+    message(FATAL_ERROR "These libraries were built in ${HVDLITE_FETCH_DIRECTORY}, but CMake does \
 not find them there: ${names}. Configure again in an empty build directory. The logs are in \
-${HVDLITE_FETCH_FOLDER}.")
+${HVDLITE_FETCH_DIRECTORY}.")
   endif()
   message(FATAL_ERROR "Missing libraries: ${names}. Remedy, one of: install them (Debian: \
 apt-get install${debian}, or run tools/setup. Spack: spack install${spack}); let CMake \

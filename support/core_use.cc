@@ -47,14 +47,15 @@ typename Map::mapped_type At(const Map& from,
   return found == from.end() ? typename Map::mapped_type() : found->second;
 }
 
-// Reads all directories below `folder` whose names are numbers.
-ProcessTimes ReadTimesIn(const SystemFiles& files, const std::string& folder) {
+// Reads all directories below `directory` whose names are numbers.
+ProcessTimes ReadTimesIn(const SystemFiles& files,
+                         const std::string& directory) {
   ProcessTimes times;
-  for (const std::string& name : files.Names(folder)) {
+  for (const std::string& name : files.Names(directory)) {
     int id = 0;
     if (!absl::SimpleAtoi(name, &id)) continue;
     const std::optional<std::string> line =
-        files.Line(absl::StrCat(folder, "/", name, "/stat"));
+        files.Line(absl::StrCat(directory, "/", name, "/stat"));
     if (!line.has_value()) continue;  // the process has ended
     std::optional<ProcessTime> time = ParseProcessStat(*line);
     if (time.has_value()) times[id] = *std::move(time);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <string>
 #include <utility>
 
@@ -53,6 +54,16 @@ CLI::Option* AddNotNegative(CLI::App& app, const std::string& name,
   return app.add_option(name, target, help)
       ->check(NotNegative())
       ->capture_default_str();
+}
+
+// Makes `option` the former spelling of the flag `name`: it works, with a
+// warning on stderr, and --help does not list it.
+inline void MarkFormerSpelling(CLI::Option* option, const std::string& name) {
+  option->group("")->each(
+      [former = option->get_name(), name](const std::string&) {
+        std::cerr << "warning: " << former << " is an old spelling; use "
+                  << name << std::endl;
+      });
 }
 
 // `parse` converts the text to an absl::StatusOr; its error becomes the error

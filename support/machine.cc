@@ -49,11 +49,12 @@ int CountSockets(const std::vector<int>& cpus, const SystemFiles& files) {
 }
 
 int CountNumaNodes(const SystemFiles& files) {
-  const std::string folder = "/sys/devices/system/node/";
+  const std::string directory = "/sys/devices/system/node/";
   int nodes = 0;
-  for (const std::string& name : files.Names(folder)) {
+  for (const std::string& name : files.Names(directory)) {
     // A node without CPUs has only memory.
-    if (!files.Line(folder + name + "/cpulist").value_or("").empty()) ++nodes;
+    if (!files.Line(directory + name + "/cpulist").value_or("").empty())
+      ++nodes;
   }
   return std::max(1, nodes);
 }
@@ -102,10 +103,11 @@ std::optional<double> SystemFiles::Number(const std::string& path) const {
   return number;
 }
 
-std::vector<std::string> SystemFiles::Names(const std::string& folder) const {
+std::vector<std::string> SystemFiles::Names(
+    const std::string& directory) const {
   std::error_code error;
   std::vector<std::string> names;
-  for (std::filesystem::directory_iterator entry(root_ + folder, error), end;
+  for (std::filesystem::directory_iterator entry(root_ + directory, error), end;
        !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename());
   }

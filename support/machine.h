@@ -26,7 +26,7 @@ class SystemFiles {
   // The first line as a number; nullopt if it is not a number.
   std::optional<double> Number(const std::string& path) const;
   // Sorted names in a directory; empty if it cannot be read.
-  std::vector<std::string> Names(const std::string& folder) const;
+  std::vector<std::string> Names(const std::string& directory) const;
 
  private:
   std::string root_;

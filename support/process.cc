@@ -51,7 +51,7 @@ static_assert(sizeof(Failure) <= PIPE_BUF);
 struct Start {
   const ProcessOptions& options;
   const char* program;
-  char* const* words;
+  char* const* argv;
   char* const* environment;
   const sigset_t& mask;
   pid_t parent;
@@ -114,7 +114,7 @@ bool Replace(int stream, int by) { return by < 0 || dup2(by, stream) >= 0; }
     }
     if (count != 1) _exit(1);  // the parent has ended
   }
-  execvpe(start.program, start.words, start.environment);
+  execvpe(start.program, start.argv, start.environment);
   Fail(start, {.error = errno, .message = {}});
 }
 
@@ -167,7 +167,7 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
   }
   const std::string& program =
       options.program.empty() ? options.command.front() : options.program;
-  const std::vector<char*> words = PointersTo(options.command);
+  const std::vector<char*> argv = PointersTo(options.command);
   const std::vector<char*> environment = PointersTo(options.environment);
   // If SIGCHLD is ignored, exit codes of children are lost.
   struct sigaction action = {};
@@ -181,7 +181,7 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
   pthread_sigmask(SIG_SETMASK, &all, &mask);
   const Start start = {.options = options,
                        .program = program.c_str(),
-                       .words = words.data(),
+                       .argv = argv.data(),
                        .environment = environment.data(),
                        .mask = mask,
                        .parent = getpid(),
@@ -281,9 +281,9 @@ absl::StatusOr<std::string> PathOfProgram(
                                     ": correct the path, or build it"));
   }
   const std::string path = environment.get("PATH").value_or("/bin:/usr/bin");
-  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+  for (const absl::string_view directory : absl::StrSplit(path, ':')) {
     std::string candidate =
-        absl::StrCat(folder.empty() ? "." : folder, "/", program);
+        absl::StrCat(directory.empty() ? "." : directory, "/", program);
     if (is_executable(candidate)) return candidate;
   }
   return absl::NotFoundError(

@@ -42,11 +42,11 @@ bool IsTerminal(const std::string& stream) {
 // Options for logs (--output-filename, -outfile-pattern) and for line prefixes
 // (--tag-output, --output tag, -prepend-rank, -l). Options of the program with
 // such a name do no harm.
-bool ChangesOutput(const std::string& word) {
-  return absl::StartsWith(word, "-") &&
-         (absl::StrContains(word, "output") || word == "-l" ||
-          absl::StrContains(word, "outfile") ||
-          absl::StrContains(word, "prepend"));
+bool ChangesOutput(const std::string& argument) {
+  return absl::StartsWith(argument, "-") &&
+         (absl::StrContains(argument, "output") || argument == "-l" ||
+          absl::StrContains(argument, "outfile") ||
+          absl::StrContains(argument, "prepend"));
 }
 
 std::string OutputOf(const std::string& process) {
@@ -60,13 +60,13 @@ std::vector<Ancestor> AncestorsOfThis() {
   std::vector<Ancestor> ancestors;
   for (pid_t process = getppid(); process > 0;) {
     const std::string id = absl::StrCat(process);
-    const std::string folder = absl::StrCat("/proc/", id);
+    const std::string directory = absl::StrCat("/proc/", id);
     ancestors.push_back(
-        {.name = files.Line(folder + "/comm").value_or(""),
+        {.name = files.Line(directory + "/comm").value_or(""),
          .output = OutputOf(id),
-         .words = absl::StrSplit(files.Text(folder + "/cmdline").value_or(""),
-                                 '\0')});
-    process = ParseProcessStat(files.Text(folder + "/stat").value_or(""))
+         .arguments = absl::StrSplit(
+             files.Text(directory + "/cmdline").value_or(""), '\0')});
+    process = ParseProcessStat(files.Text(directory + "/stat").value_or(""))
                   .value_or(ProcessTime())
                   .parent;
   }
@@ -85,7 +85,7 @@ bool LauncherShows(const std::string& output,
   const Ancestor* launcher = nullptr;
   for (; one != ancestors.end() && IsLauncher(*one); ++one) launcher = &*one;
   return launcher != nullptr && IsTerminal(launcher->output) &&
-         std::none_of(launcher->words.begin(), launcher->words.end(),
+         std::none_of(launcher->arguments.begin(), launcher->arguments.end(),
                       ChangesOutput);
 }
 

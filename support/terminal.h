@@ -24,7 +24,7 @@ std::string StreamIdentity(int descriptor);
 struct Ancestor {
   std::string name;                // of the program, at most 15 characters
   std::string output;              // "/dev/pts/3", "pipe:[4711]"
-  std::vector<std::string> words;  // command line
+  std::vector<std::string> arguments;  // command line
 };
 
 // Whether the launcher among `ancestors` (nearest first) has a terminal as

@@ -98,25 +98,25 @@ TrainingData LoadCifar10(const ResNet50Flags& flags) {
 }
 
 TrainingData LoadFolder(const ResNet50Flags& flags) {
-  const ImageFolder folder = ListImageFolder(
+  const ImageFolder directory = ListImageFolder(
       flags.data_dir,
       {.train = flags.train_domains, .validation = flags.val_domains},
       ProgressStyleOfRank());
   TrainingData data;
   data.image_size = FreeImageSize(flags);
-  data.classes = static_cast<int64_t>(folder.classes.size());
+  data.classes = static_cast<int64_t>(directory.classes.size());
   FolderOptions options = {
       .recipe = flags.augmentation == "domain-generalisation"
                     ? ImageRecipe::kDomainGeneralisation
                     : ImageRecipe::kImageNet,
       .image_side = data.image_size,
       .skip_unreadable = flags.skip_unreadable};
-  data.test = std::make_unique<FolderDataset>(folder.validation, options);
+  data.test = std::make_unique<FolderDataset>(directory.validation, options);
   options.augmentation_seed = flags.run.seed;
-  data.train = std::make_unique<FolderDataset>(folder.train, options);
+  data.train = std::make_unique<FolderDataset>(directory.train, options);
   data.description = "directories of images, training on " +
-                     JoinNames(folder.domains.train) + ", testing on " +
-                     JoinNames(folder.domains.validation);
+                     JoinNames(directory.domains.train) + ", testing on " +
+                     JoinNames(directory.domains.validation);
   return data;
 }
 

@@ -25,7 +25,7 @@ SETTINGS = {
 }
 
 
-def parse_arguments(words):
+def parse_arguments(argv):
     parser = launch.parser("bench/compare allreduce", __doc__)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=10)
@@ -42,7 +42,7 @@ def parse_arguments(words):
     parser.add_argument("--commit", default=launch.commit(),
                         help="version of the source; default: the output of git describe")
     arguments = launch.parse(parser, "file for all measurements",
-                             ["--rounds", "--inner-rounds"], words)
+                             ["--rounds", "--inner-rounds"], argv)
     if arguments.ours_setting not in arguments.settings:
         parser.error("--ours-setting must be among --settings")
     return arguments
@@ -64,12 +64,12 @@ def usable_settings(arguments, binary, scratch):
 
 
 def sweep_arguments(arguments):
-    words = ["sweep", "--rounds", str(arguments.inner_rounds), "--warmup", str(arguments.warmup),
+    argv = ["sweep", "--rounds", str(arguments.inner_rounds), "--warmup", str(arguments.warmup),
              "--min-bytes", arguments.min_bytes, "--max-bytes", arguments.max_bytes,
              "--commit", arguments.commit]
     if arguments.chunk_bytes:
-        words += ["--chunk-bytes", arguments.chunk_bytes]
-    return words + (["--pack"] if arguments.pack else [])
+        argv += ["--chunk-bytes", arguments.chunk_bytes]
+    return argv + (["--pack"] if arguments.pack else [])
 
 
 def bus_factor(ranks):
@@ -86,10 +86,10 @@ def merge_round(results):
         for case in result["cases"]:
             size = merged.setdefault(int(case["name"]), {"distances": [], "us": {}})
             size["distances"] += case["distance"]
-            for contender in case["contenders"]:
-                if contender["samples"]:
-                    size["us"][setting, contender["role"], contender["name"]] = \
-                        statistics.median(contender["samples"])
+            for implementation in case["implementations"]:
+                if implementation["samples"]:
+                    size["us"][setting, implementation["role"], implementation["name"]] = \
+                        statistics.median(implementation["samples"])
     return {size: {"distance": arithmetic.common_distance(found["distances"]), "us": found["us"]}
             for size, found in merged.items()}
 
@@ -131,9 +131,9 @@ def print_comparison(ours, distance, rounds, arguments):
 
 
 def print_tables(rounds, arguments):
-    contenders = sorted({key[2] for merged in rounds for found in merged.values()
+    implementations = sorted({key[2] for merged in rounds for found in merged.values()
                          for key in found["us"] if key[1] == "hvdlite"})
-    for ours in contenders:
+    for ours in implementations:
         for distance in ("near", "far", "unknown"):
             print_comparison(ours, distance, rounds, arguments)
     moved = sum(found["distance"] == "moved" for merged in rounds for found in merged.values())
@@ -142,11 +142,11 @@ def print_tables(rounds, arguments):
             moved, sum(len(merged) for merged in rounds)))
 
 
-def main(words):
-    arguments = parse_arguments(words)
+def main(argv):
+    arguments = parse_arguments(argv)
     binary = os.path.join(arguments.bin, "hvdlite_bench")
     raw, rounds = [], []
-    with launch.scratch_folder() as scratch:
+    with launch.scratch_directory() as scratch:
         settings = usable_settings(arguments, binary, scratch)
         for index in launch.numbered_rounds(arguments.rounds):
             turn = index % len(settings)

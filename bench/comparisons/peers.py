@@ -30,7 +30,7 @@ SKIPPED = 77
 WITH_GLOO = "import sys, torch.distributed as d; sys.exit(0 if d.is_available() else 1)"
 
 
-def parse_arguments(words):
+def parse_arguments(argv):
     parser = launch.parser("bench/compare peers", __doc__)
     parser.add_argument("--python", help="interpreter with PyTorch; default: the first one found")
     parser.add_argument("--ranks", type=int, default=2)
@@ -44,7 +44,7 @@ def parse_arguments(words):
     parser.add_argument("--commit", default=launch.commit(),
                         help="version of the source; default: the output of git describe")
     arguments = launch.parse(parser, "file for all measurements",
-                             ["--rounds", "--inner-rounds"], words)
+                             ["--rounds", "--inner-rounds"], argv)
     arguments.workloads = arguments.workloads or WORKLOADS
     return arguments
 
@@ -64,7 +64,7 @@ def run_hvdlite(arguments, scratch, malloc):
 
 def run_ddp(arguments, plan_file, malloc):
     """Runs the ranks, each on its own core, and returns their results."""
-    with launch.scratch_folder() as scratch:
+    with launch.scratch_directory() as scratch:
         cores = launch.allowed_cores()
         processes = []
         for rank in range(arguments.ranks):
@@ -125,8 +125,8 @@ def hvdlite_us(gradients, latency):
     """The same for hvdlite_bench's results. A measurement "one by one" has one
     implementation, a step has several."""
     def medians(case):
-        return {contender["name"]: statistics.median(contender["samples"])
-                for contender in case["contenders"] if contender["samples"]}
+        return {implementation["name"]: statistics.median(implementation["samples"])
+                for implementation in case["implementations"] if implementation["samples"]}
 
     found = {case["name"]: {"hvdlite": medians(case)["hvdlite"]}
              for case in latency["cases"] if case["name"] in ("together", "after_pause")}
@@ -206,8 +206,8 @@ def print_measurement(measurement, distance, rounds):
             len(chosen) - len(found)))
 
 
-def main(words):
-    arguments = parse_arguments(words)
+def main(argv):
+    arguments = parse_arguments(argv)
     arguments.python = launch.with_torch(arguments.python, WITH_GLOO)
     if arguments.python is None:
         print("skipped: found no Python interpreter with torch.distributed. Remedy: "
@@ -220,7 +220,7 @@ def main(words):
         sys.exit("bench/compare peers: unknown workload %s; known workloads: %s" % (
             unknown[0], " ".join(workloads)))
     rounds = []
-    with launch.scratch_folder() as scratch:
+    with launch.scratch_directory() as scratch:
         plan_file = os.path.join(scratch, "plan.json")
         with open(plan_file, "w", encoding="utf-8") as file:
             json.dump({"workloads": {name: workloads[name] for name in arguments.workloads},

@@ -16,8 +16,8 @@ WORKER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "python_worke
 
 def reference_blas():
     """Variables that load the reference BLAS, or None if it is not installed."""
-    folders = [os.path.dirname(file) for file in sorted(glob.glob("/usr/lib/*/blas/libblas.so.3"))]
-    return {"LD_LIBRARY_PATH": folders[0]} if folders else None
+    directories = [os.path.dirname(file) for file in sorted(glob.glob("/usr/lib/*/blas/libblas.so.3"))]
+    return {"LD_LIBRARY_PATH": directories[0]} if directories else None
 
 
 def allocator(library):
@@ -26,10 +26,10 @@ def allocator(library):
     return {"LD_PRELOAD": file} if file else None
 
 
-def generate_proteins(binaries, folder, length):
+def generate_proteins(binaries, directory, length):
     """Generates proteins for epochs of two steps; 5600 / 6133 of them are for training."""
     proteins = 2 * PSSP_BATCH * 6133 // 5600 + 10
-    launch.run([os.path.join(binaries, "generate_pssp"), "--output", folder,
+    launch.run([os.path.join(binaries, "generate_pssp"), "--output", directory,
                 "--proteins", str(proteins), "--test-proteins", "1", "--plain",
                 "--min-length", str(length), "--max-length", str(length)], os.environ)
 

@@ -39,7 +39,7 @@ NAMES = ["one", "two", "barrier", "speedup", "reference", "pssp", "resnet50", "s
          "settings-omp"]
 
 
-def parse_arguments(words):
+def parse_arguments(argv):
     parser = launch.parser("bench/compare trainers", __doc__)
     parser.add_argument("--only", action="append", choices=NAMES,
                         help="comparison to run; may be repeated; default: all")
@@ -50,7 +50,7 @@ def parse_arguments(words):
     parser.add_argument("--image-size", type=int, default=224)
     parser.add_argument("--batch-size", type=int, default=8, help="images per step and rank")
     parser.add_argument("--arch", default="resnet50", help="network of one, two and barrier")
-    return launch.parse(parser, "file for all samples", ["--rounds", "--steps"], words)
+    return launch.parse(parser, "file for all samples", ["--rounds", "--steps"], argv)
 
 
 def environments():
@@ -93,12 +93,12 @@ def settings(train, flags):
     found = {name: None if variables is None else
              (lambda variables=variables: train(environment=variables))
              for name, variables in environments().items()}
-    for name, words in flags.items():
-        found[name] = lambda words=words: train(flags=words)
-    missing = [name for name, contender in found.items() if contender is None]
+    for name, argv in flags.items():
+        found[name] = lambda argv=argv: train(flags=argv)
+    missing = [name for name, implementation in found.items() if implementation is None]
     if missing:
         print("skipped, not installed or not needed: " + ", ".join(missing))
-    return {**{name: contender for name, contender in found.items() if contender},
+    return {**{name: implementation for name, implementation in found.items() if implementation},
             "default": train}
 
 
@@ -130,32 +130,32 @@ def comparisons(runs):
         "settings-omp": lambda: openmp_settings(runs),
     }
     found = {name: made[name]() for name in runs.options.only or NAMES}
-    for name in [name for name, contenders in found.items() if contenders is None]:
+    for name in [name for name, implementations in found.items() if implementations is None]:
         print("skipped %s: %s is not installed" % (
             name, "the reference BLAS" if name == "reference" else "PyTorch for Python"))
         del found[name]
     return found
 
 
-def report(name, contenders, rounds, shares):
+def report(name, implementations, rounds, shares):
     """Prints every implementation's speed and its ratio to the last one's."""
     print("\n%s" % name)
-    names = list(contenders)
-    for contender in names:
+    names = list(implementations)
+    for implementation in names:
         print("  %-24s %8.2f items/s (median)" % (
-            contender, statistics.median(a_round[contender] for a_round in rounds)))
+            implementation, statistics.median(a_round[implementation] for a_round in rounds)))
     if name in shares:
         print("  coordinating             %8.2f %% of a core (median)" % (100 * statistics.median(shares[name])))
-    for contender in names[:-1]:
-        ratios = [a_round[contender] / a_round[names[-1]] for a_round in rounds]
-        print("  %s / %s: %s" % (contender, names[-1],
+    for implementation in names[:-1]:
+        ratios = [a_round[implementation] / a_round[names[-1]] for a_round in rounds]
+        print("  %s / %s: %s" % (implementation, names[-1],
                                  arithmetic.format_summary(arithmetic.summarise(ratios))))
 
 
-def main(words):
-    arguments = parse_arguments(words)
+def main(argv):
+    arguments = parse_arguments(argv)
     arguments.python = launch.with_torch(arguments.python)
-    with launch.scratch_folder() as scratch:
+    with launch.scratch_directory() as scratch:
         proteins = os.path.join(scratch, "proteins")
         trainer_runs.generate_proteins(arguments.bin, proteins, arguments.length)
         runs = trainer_runs.Runs(arguments, scratch, proteins)
@@ -163,15 +163,15 @@ def main(words):
         measured = {name: [] for name in chosen}
         shares = {}
         for index in launch.numbered_rounds(arguments.rounds):
-            for name, contenders in chosen.items():
+            for name, implementations in chosen.items():
                 speeds = {}
-                for contender in launch.in_turn(contenders, index):
-                    speeds[contender] = contenders[contender]()
-                    if contender == "hvdlite":
+                for implementation in launch.in_turn(implementations, index):
+                    speeds[implementation] = implementations[implementation]()
+                    if implementation == "hvdlite":
                         shares.setdefault(name, []).append(runs.coordinating_share)
                 measured[name].append(speeds)
-    for name, contenders in chosen.items():
-        report(name, contenders, measured[name], shares)
+    for name, implementations in chosen.items():
+        report(name, implementations, measured[name], shares)
     output.write_json(arguments.json, {"program": "bench/compare trainers", "commit": launch.commit(),
                                        "arguments": vars(arguments), "rounds": measured,
                                        "coordinating_share": shares})

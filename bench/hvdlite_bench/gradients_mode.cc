@@ -18,6 +18,7 @@
 #include "bench/hvdlite_bench/gradients.h"
 #include "bench/hvdlite_bench/mpi_world.h"
 #include "bench/hvdlite_bench/torch_world.h"
+#include "support/flags.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -172,15 +173,16 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
 struct GradientsFlags {
   std::vector<std::string> workloads = {"resnet50", "transformer",
                                         "1000_of_1_kb", "one_4_bytes"};
-  std::vector<std::string> contenders;  // empty: all
+  std::vector<std::string> implementations;  // empty: all
   bool steps = true;
 };
 
-void KeepOnly(const std::vector<std::string>& contenders, Plan& plan) {
+void KeepOnly(const std::vector<std::string>& implementations, Plan& plan) {
   for (size_t i = plan.samplers.size(); i-- > 0;) {
-    const std::string& name = plan.result.contenders[i].name;
-    if (std::count(contenders.begin(), contenders.end(), name) != 0) continue;
-    plan.result.contenders.erase(plan.result.contenders.begin() + i);
+    const std::string& name = plan.result.implementations[i].name;
+    if (std::count(implementations.begin(), implementations.end(), name) != 0)
+      continue;
+    plan.result.implementations.erase(plan.result.implementations.begin() + i);
     plan.samplers.erase(plan.samplers.begin() + i);
   }
 }
@@ -190,7 +192,7 @@ int RunGradients(const GradientsFlags& flags, const Run& run) {
   Results results = StartResults(run, world);
   const TestValues values(world.mpi().rank(), world.mpi().size());
   const auto measure = [&](Plan plan) {
-    if (!flags.contenders.empty()) KeepOnly(flags.contenders, plan);
+    if (!flags.implementations.empty()) KeepOnly(flags.implementations, plan);
     results.cases.push_back(Measure(run, world.mpi(), {std::move(plan)})[0]);
   };
   // Measure one workload after the other, to save memory.
@@ -239,9 +241,15 @@ Mode GradientsMode() {
                 "--workload", flags->workloads,
                 "Workload to run; may be repeated; default: all but tiny")
             ->check(CLI::IsMember(names));
-        command.add_option("--contender", flags->contenders,
-                           "Implementation to run, for profiling; may be "
-                           "repeated");
+        command.add_option(
+            "--implementation", flags->implementations,
+            "Implementation to run, for profiling;
+            support::MarkFormerSpelling(
+                command.add_option("--contender", flags->implementations, ""),
+                "--implementation");
+            may be
+            "
+            "repeated");
         command.add_flag("!--no-steps", flags->steps,
                          "Do not measure whole steps (zero_grad, backward, "
                          "synchronize)");

@@ -53,7 +53,7 @@ int RunIdle(double seconds, const Run& run) {
   cpu.name = "cpu";
   cpu.description = "of a core, all threads of the busiest idle process";
   cpu.unit = "%";
-  cpu.contenders = {{"hvdlite", Role::kHvdlite, {}, ""}};
+  cpu.implementations = {{"hvdlite", Role::kHvdlite, {}, ""}};
   Case wake_ups = cpu;
   wake_ups.name = "wake_ups";
   wake_ups.description =

@@ -163,9 +163,9 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
                                const std::string& description,
                                std::function<void()> meet) {
     plans.push_back(PlanNamed(name, description));
-    const auto add_way = [&](const std::string& contender, Role role,
+    const auto add_way = [&](const std::string& implementation, Role role,
                              std::function<void()> way) {
-      plans.back().Add(contender, role,
+      plans.back().Add(implementation, role,
                        Sampler(
                            world, operations, [] {},
                            [=] {

@@ -48,8 +48,9 @@ std::vector<std::string> Bandwidths(const Results& results, const Case& a_case,
 
 bool HasMpi(const Results& results) {
   for (const Case& a_case : results.cases) {
-    for (const Contender& contender : a_case.contenders) {
-      if (contender.role == Role::kMpi && !contender.samples.empty()) {
+    for (const Implementation& implementation : a_case.implementations) {
+      if (implementation.role == Role::kMpi &&
+          !implementation.samples.empty()) {
         return true;
       }
     }
@@ -74,24 +75,24 @@ std::string Remark(const Case& a_case, Distance distance) {
 std::string TitleOfOthers(const Results& results) {
   std::set<std::string> names;
   for (const Case& a_case : results.cases) {
-    for (const Contender& contender : a_case.contenders) {
-      if (contender.role == Role::kMpi) names.insert(contender.name);
+    for (const Implementation& implementation : a_case.implementations) {
+      if (implementation.role == Role::kMpi) names.insert(implementation.name);
     }
   }
   return names.size() == 1 ? *names.begin() : "best_mpi";
 }
 
-bool HasRow(const Results& results, const Contender& contender) {
-  if (contender.samples.empty()) return false;
-  return results.row_contender.empty() ||
-         contender.name == results.row_contender;
+bool HasRow(const Results& results, const Implementation& implementation) {
+  if (implementation.samples.empty()) return false;
+  return results.row_implementation.empty() ||
+         implementation.name == results.row_implementation;
 }
 
 // Prints the rows of a comparison with MPI.
 void PrintComparison(const Results& results, std::ostream& out) {
   const std::string unit = "_" + results.cases[0].unit;
   std::vector<std::string> titles = {IsBySize(results) ? "bytes" : "case"};
-  if (results.row_contender.empty()) titles.push_back("implementation");
+  if (results.row_implementation.empty()) titles.push_back("implementation");
   titles.insert(titles.end(), {"hvdlite" + unit, TitleOfOthers(results) + unit,
                                "ratio [95 % interval]"});
   if (HasBandwidth(results)) {
@@ -101,16 +102,18 @@ void PrintComparison(const Results& results, std::ostream& out) {
   std::vector<std::vector<std::string>> rows;
   for (const Case& a_case : results.cases) {
     const Distance distance = CommonDistance(a_case);
-    for (const Contender& contender : a_case.contenders) {
-      if (contender.role != Role::kHvdlite) continue;
-      if (!HasRow(results, contender)) continue;
+    for (const Implementation& implementation : a_case.implementations) {
+      if (implementation.role != Role::kHvdlite) continue;
+      if (!HasRow(results, implementation)) continue;
       const std::vector<double> samples =
-          SamplesAt(a_case, contender, distance);
+          SamplesAt(a_case, implementation, distance);
       std::vector<std::string> row = {a_case.name};
-      if (results.row_contender.empty()) row.push_back(contender.name);
-      row.insert(row.end(),
-                 {TimeText(samples), TimeText(BestMpiAt(a_case, distance)),
-                  RatioText(RatiosToBestMpi(a_case, contender, distance))});
+      if (results.row_implementation.empty())
+        row.push_back(implementation.name);
+      row.insert(
+          row.end(),
+          {TimeText(samples), TimeText(BestMpiAt(a_case, distance)),
+           RatioText(RatiosToBestMpi(a_case, implementation, distance))});
       absl::c_move(Bandwidths(results, a_case, samples),
                    std::back_inserter(row));
       row.push_back(Remark(a_case, distance));
@@ -125,12 +128,12 @@ void PrintTimes(const Results& results, std::ostream& out) {
   std::vector<std::vector<std::string>> rows;
   for (const Case& a_case : results.cases) {
     const Distance distance = CommonDistance(a_case);
-    for (const Contender& contender : a_case.contenders) {
+    for (const Implementation& implementation : a_case.implementations) {
       const std::vector<double> samples =
-          SamplesAt(a_case, contender, distance);
-      if (!HasRow(results, contender) || samples.empty()) continue;
+          SamplesAt(a_case, implementation, distance);
+      if (!HasRow(results, implementation) || samples.empty()) continue;
       const support::Summary summary = support::Summarise(samples);
-      rows.push_back({a_case.name, contender.name,
+      rows.push_back({a_case.name, implementation.name,
                       absl::StrFormat("%.2f", summary.median),
                       absl::StrFormat("%.2f", summary.min),
                       absl::StrFormat("%.2f", summary.max), a_case.unit,
@@ -138,7 +141,7 @@ void PrintTimes(const Results& results, std::ostream& out) {
     }
   }
   out << support::TextTable(
-      {"case", "contender", "median", "min", "max", "unit", ""}, rows,
+      {"case", "implementation", "median", "min", "max", "unit", ""}, rows,
       {.titles_are_comments = true});
 }
 
@@ -146,10 +149,10 @@ void PrintTimes(const Results& results, std::ostream& out) {
 void PrintSkipped(const Results& results, std::ostream& out) {
   std::set<std::string> told;
   for (const Case& a_case : results.cases) {
-    for (const Contender& contender : a_case.contenders) {
-      if (contender.skipped.empty()) continue;
-      const std::string line =
-          absl::StrCat(contender.name, " skipped: ", contender.skipped);
+    for (const Implementation& implementation : a_case.implementations) {
+      if (implementation.skipped.empty()) continue;
+      const std::string line = absl::StrCat(
+          implementation.name, " skipped: ", implementation.skipped);
       if (told.insert(line).second) out << "# " << line << "\n";
     }
   }
@@ -178,10 +181,10 @@ void PrintLeftOut(const Results& results, std::ostream& out) {
 }
 
 std::vector<std::string> TimesRow(const Results& results, const Case& a_case,
-                                  const Contender& contender,
+                                  const Implementation& implementation,
                                   const std::vector<double>& samples) {
   const support::Summary summary = support::Summarise(samples);
-  std::vector<std::string> row = {contender.name};
+  std::vector<std::string> row = {implementation.name};
   for (const double value : {summary.median, summary.min, summary.max}) {
     row.push_back(absl::StrFormat("%.2f", value));
   }
@@ -189,10 +192,10 @@ std::vector<std::string> TimesRow(const Results& results, const Case& a_case,
   return row;
 }
 
-std::vector<std::string> RatiosRow(const Contender& contender,
+std::vector<std::string> RatiosRow(const Implementation& implementation,
                                    const std::vector<double>& ratios) {
   const support::Summary summary = support::Summarise(ratios);
-  return {contender.name, RatioText(ratios),
+  return {implementation.name, RatioText(ratios),
           ratios.size() == 1
               ? RatioText(ratios)
               : absl::StrFormat("%.3f [%.3f, %.3f]", summary.mean, summary.low,
@@ -206,14 +209,15 @@ void PrintRounds(const Results& results, const Case& a_case, Distance distance,
                  std::ostream& out) {
   std::vector<std::vector<std::string>> times;
   std::vector<std::vector<std::string>> ratios;
-  for (const Contender& contender : a_case.contenders) {
-    const std::vector<double> samples = SamplesAt(a_case, contender, distance);
+  for (const Implementation& implementation : a_case.implementations) {
+    const std::vector<double> samples =
+        SamplesAt(a_case, implementation, distance);
     if (samples.empty()) continue;
-    times.push_back(TimesRow(results, a_case, contender, samples));
-    if (contender.role != Role::kHvdlite) continue;
+    times.push_back(TimesRow(results, a_case, implementation, samples));
+    if (implementation.role != Role::kHvdlite) continue;
     const std::vector<double> to_best =
-        RatiosToBestMpi(a_case, contender, distance);
-    if (!to_best.empty()) ratios.push_back(RatiosRow(contender, to_best));
+        RatiosToBestMpi(a_case, implementation, distance);
+    if (!to_best.empty()) ratios.push_back(RatiosRow(implementation, to_best));
   }
   std::vector<std::string> titles = {
       "implementation", absl::StrCat("median_", a_case.unit), "min", "max"};
@@ -233,9 +237,10 @@ void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
   out << "\n" << a_case.name << ": " << a_case.description;
   if (a_case.repeats > 1) out << "; mean of " << a_case.repeats;
   out << "\n";
-  for (const Contender& contender : a_case.contenders) {
-    if (contender.skipped.empty()) continue;
-    out << support::Wrapped(contender.skipped, contender.name + " skipped: ");
+  for (const Implementation& implementation : a_case.implementations) {
+    if (implementation.skipped.empty()) continue;
+    out << support::Wrapped(implementation.skipped,
+                            implementation.name + " skipped: ");
   }
   for (const Distance distance : kReported) {
     const int64_t rounds = CountRounds(a_case, distance);
@@ -287,8 +292,8 @@ void PrintRows(const Results& results, std::ostream& out) {
   PrintHead(results, out);
   PrintSkipped(results, out);
   PrintLeftOut(results, out);
-  if (!results.row_contender.empty()) {
-    out << "# hvdlite is " << results.row_contender
+  if (!results.row_implementation.empty()) {
+    out << "# hvdlite is " << results.row_implementation
         << " here; --details shows all implementations\n";
   }
   if (HasMpi(results)) {

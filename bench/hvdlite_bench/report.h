@@ -10,8 +10,8 @@
 namespace hvdlite::tools {
 
 // Prints one row per case and implementation of hvdlite (or per case, for
-// Results::row_contender) below one header, in the style of OSU's benchmarks
-// and nccl-tests:
+// Results::row_implementation) below one header, in the style of OSU's
+// benchmarks and nccl-tests:
 //
 //   bytes  hvdlite_us  best_mpi_us  ratio [95 % interval]  algbw  busbw
 //    1024        0.71         0.86   0.81 [0.79, 0.83]      1.44   1.44

@@ -35,31 +35,31 @@ const char* NameOf(Role role) {
   return "reference";
 }
 
-nlohmann::ordered_json ContenderJson(const Case& a_case,
-                                     const Contender& contender) {
+nlohmann::ordered_json ImplementationJson(
+    const Case& a_case, const Implementation& implementation) {
   nlohmann::ordered_json json;
-  json["name"] = contender.name;
-  json["role"] = NameOf(contender.role);
-  if (!contender.skipped.empty()) json["skipped"] = contender.skipped;
+  json["name"] = implementation.name;
+  json["role"] = NameOf(implementation.role);
+  if (!implementation.skipped.empty()) json["skipped"] = implementation.skipped;
   json["samples"] = nlohmann::json::array();
   int64_t wrong = 0;
   bool has_raw = false;
-  for (const Sample& sample : contender.samples) {
+  for (const Sample& sample : implementation.samples) {
     json["samples"].push_back(sample.value);
     wrong += sample.wrong;
     has_raw = has_raw || !sample.raw.empty();
   }
   json["wrong"] = wrong;
   if (has_raw) {
-    for (const Sample& sample : contender.samples) {
+    for (const Sample& sample : implementation.samples) {
       json["raw"].push_back(sample.raw);
     }
   }
   for (const Distance distance :
        {Distance::kNear, Distance::kFar, Distance::kUnknown}) {
     const std::vector<double> ratios =
-        RatiosToBestMpi(a_case, contender, distance);
-    if (contender.role != Role::kHvdlite || ratios.empty()) continue;
+        RatiosToBestMpi(a_case, implementation, distance);
+    if (implementation.role != Role::kHvdlite || ratios.empty()) continue;
     const support::Summary summary = support::Summarise(ratios);
     nlohmann::ordered_json& ratio =
         json["ratio_to_best_mpi"][tools::NameOf(distance)];
@@ -89,16 +89,17 @@ nlohmann::ordered_json CaseJson(const Case& a_case) {
   for (size_t round = 0; round < a_case.before_ns.size(); ++round) {
     json["distance"].push_back(tools::NameOf(a_case.distance(round)));
   }
-  json["contenders"] = nlohmann::json::array();
-  for (const Contender& contender : a_case.contenders) {
-    json["contenders"].push_back(ContenderJson(a_case, contender));
+  json["implementations"] = nlohmann::json::array();
+  for (const Implementation& implementation : a_case.implementations) {
+    json["implementations"].push_back(
+        ImplementationJson(a_case, implementation));
   }
   return json;
 }
 
 std::string CommitOfSource() {
   const auto output =
-      support::CaptureOutput({"git", "-C", HVDLITE_SOURCE_FOLDER, "describe",
+      support::CaptureOutput({"git", "-C", HVDLITE_SOURCE_DIRECTORY, "describe",
                               "--always", "--dirty", "--abbrev=12"});
   if (!output.ok() || output->status != 0) return "unknown";
   // Warnings are printed before it.
@@ -147,15 +148,15 @@ void Case::AddRound(const std::vector<double>& values) {
   before_ns.push_back(kNone);
   after_ns.push_back(kNone);
   for (size_t i = 0; i < values.size(); ++i) {
-    contenders[i].samples.push_back({values[i], 0, {}});
+    implementations[i].samples.push_back({values[i], 0, {}});
   }
 }
 
 int64_t Results::wrong() const {
   int64_t wrong = 0;
   for (const Case& a_case : cases) {
-    for (const Contender& contender : a_case.contenders) {
-      for (const Sample& sample : contender.samples) wrong += sample.wrong;
+    for (const Implementation& implementation : a_case.implementations) {
+      for (const Sample& sample : implementation.samples) wrong += sample.wrong;
     }
   }
   return wrong;
@@ -183,32 +184,34 @@ Distance CommonDistance(const Case& a_case) {
   return common;
 }
 
-std::vector<double> SamplesAt(const Case& a_case, const Contender& contender,
+std::vector<double> SamplesAt(const Case& a_case,
+                              const Implementation& implementation,
                               Distance distance) {
   std::vector<double> samples;
-  for (size_t round = 0; round < contender.samples.size(); ++round) {
+  for (size_t round = 0; round < implementation.samples.size(); ++round) {
     if (a_case.distance(round) == distance) {
-      samples.push_back(contender.samples[round].value);
+      samples.push_back(implementation.samples[round].value);
     }
   }
   return samples;
 }
 
 std::vector<double> RatiosToBestMpi(const Case& a_case,
-                                    const Contender& contender,
+                                    const Implementation& implementation,
                                     Distance distance) {
   const std::vector<double> best = BestMpiAt(a_case, distance);
   if (best.empty()) return {};
-  std::vector<double> ratios = SamplesAt(a_case, contender, distance);
+  std::vector<double> ratios = SamplesAt(a_case, implementation, distance);
   for (size_t i = 0; i < ratios.size(); ++i) ratios[i] /= best[i];
   return ratios;
 }
 
 std::vector<double> BestMpiAt(const Case& a_case, Distance distance) {
   std::vector<double> best;
-  for (const Contender& contender : a_case.contenders) {
-    if (contender.role != Role::kMpi) continue;
-    const std::vector<double> samples = SamplesAt(a_case, contender, distance);
+  for (const Implementation& implementation : a_case.implementations) {
+    if (implementation.role != Role::kMpi) continue;
+    const std::vector<double> samples =
+        SamplesAt(a_case, implementation, distance);
     if (best.empty()) {
       best = samples;
     } else {
@@ -250,8 +253,8 @@ Case Percentile99(const Case& median) {
   Case tail = median;
   tail.name += "_p99";
   tail.description += ", 99th percentile";
-  for (Contender& contender : tail.contenders) {
-    for (Sample& sample : contender.samples) {
+  for (Implementation& implementation : tail.implementations) {
+    for (Sample& sample : implementation.samples) {
       sample.value = support::Quantile(std::move(sample.raw), 0.99);
       sample.raw.clear();
     }

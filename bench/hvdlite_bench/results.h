@@ -39,7 +39,7 @@ struct Sample {
   std::vector<double> raw;  // single times behind `value`, if kept
 };
 
-struct Contender {
+struct Implementation {
   std::string name;
   Role role = Role::kHvdlite;
   std::vector<Sample> samples;  // of every round
@@ -56,7 +56,7 @@ struct Case {
   int repeats = 1;                // operations per sample, which is their mean
   std::vector<double> before_ns;  // ping-pong before and after each round
   std::vector<double> after_ns;
-  std::vector<Contender> contenders;
+  std::vector<Implementation> implementations;
 
   int64_t bytes() const;  // of all tensors
   // Adds a round without a distance: a value for each implementation.
@@ -75,7 +75,7 @@ struct Results {
   std::vector<std::string> notes;  // sentences about the results
   std::vector<Case> cases;
   // The implementation of hvdlite in the rows; empty: each has its own rows.
-  std::string row_contender;
+  std::string row_implementation;
 
   int64_t wrong() const;  // over all samples
   // Returns support::kFoundExitCode if a sample was wrong, else 0.
@@ -90,13 +90,14 @@ int64_t CountRounds(const Case& a_case, Distance distance);
 Distance CommonDistance(const Case& a_case);
 
 // Samples of an implementation in the rounds with one distance.
-std::vector<double> SamplesAt(const Case& a_case, const Contender& contender,
+std::vector<double> SamplesAt(const Case& a_case,
+                              const Implementation& implementation,
                               Distance distance);
 
-// `contender`'s time divided by the best baseline's (role kMpi), for each round
-// with one distance. Empty if there is no baseline.
+// `implementation`'s time divided by the best baseline's (role kMpi), for each
+// round with one distance. Empty if there is no baseline.
 std::vector<double> RatiosToBestMpi(const Case& a_case,
-                                    const Contender& contender,
+                                    const Implementation& implementation,
                                     Distance distance);
 
 // The best baseline's time (role kMpi) in each round with one distance. Empty

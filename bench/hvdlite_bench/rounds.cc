@@ -31,11 +31,11 @@ void Set(uint32_t* counter, uint32_t value) {
   std::atomic_ref<uint32_t>(*counter).store(value, std::memory_order_release);
 }
 
-// The order of `contenders` in a round: each is first in turn.
-std::vector<size_t> OrderOfRound(size_t contenders, int round) {
+// The order of `implementations` in a round: each is first in turn.
+std::vector<size_t> OrderOfRound(size_t implementations, int round) {
   std::vector<size_t> order;
-  for (size_t i = 0; i < contenders; ++i) {
-    order.push_back((i + static_cast<size_t>(round)) % contenders);
+  for (size_t i = 0; i < implementations; ++i) {
+    order.push_back((i + static_cast<size_t>(round)) % implementations);
   }
   return order;
 }
@@ -107,12 +107,13 @@ double NearProbe::Measure() {
 }
 
 void Plan::Add(std::string name, Role role, TakeSample sampler) {
-  result.contenders.push_back({std::move(name), role, {}, ""});
+  result.implementations.push_back({std::move(name), role, {}, ""});
   samplers.push_back(std::move(sampler));
 }
 
 void Plan::Skip(std::string name, Role role, std::string reason) {
-  result.contenders.push_back({std::move(name), role, {}, std::move(reason)});
+  result.implementations.push_back(
+      {std::move(name), role, {}, std::move(reason)});
   samplers.push_back(nullptr);
 }
 
@@ -131,7 +132,7 @@ void RunRounds(std::vector<Plan>& plans, int rounds, int warmup,
       plan.result.after_ns.push_back(after_ns);
       for (size_t i = 0; i < samples.size(); ++i) {
         if (!plan.samplers[i]) continue;
-        plan.result.contenders[i].samples.push_back(std::move(samples[i]));
+        plan.result.implementations[i].samples.push_back(std::move(samples[i]));
       }
     }
   }

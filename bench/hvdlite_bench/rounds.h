@@ -44,7 +44,7 @@ using TakeSample = std::function<Sample()>;
 // function of a skipped implementation is empty.
 struct Plan {
   Case result;
-  std::vector<TakeSample> samplers;  // like result.contenders
+  std::vector<TakeSample> samplers;  // like result.implementations
 
   void Add(std::string name, Role role, TakeSample sampler);
   void Skip(std::string name, Role role, std::string reason);

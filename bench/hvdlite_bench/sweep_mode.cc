@@ -197,7 +197,8 @@ void Sweep(const SweepFlags& flags, const Run& run, const MpiWorld& world,
   }
   // Programs use the last one that can be created.
   if (!resources.communicators.empty()) {
-    results.row_contender = "hvdlite_" + resources.communicators.back().first;
+    results.row_implementation =
+        "hvdlite_" + resources.communicators.back().first;
   }
   const std::vector<Way> ways = flags.pack
                                     ? WaysThroughCopies(world, resources)

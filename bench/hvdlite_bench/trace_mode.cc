@@ -57,11 +57,11 @@ Cost RecordEvents(int events) {
 int RunTrace(int events, const Run& run) {
   init();
   if (size() != 1) throw std::runtime_error("trace needs one rank: -np 1");
-  std::string folder =
+  std::string directory =
       (std::filesystem::temp_directory_path() / "hvdlite_bench.XXXXXX")
           .string();
-  if (mkdtemp(folder.data()) == nullptr) {
-    throw std::runtime_error("cannot create a directory: " + folder);
+  if (mkdtemp(directory.data()) == nullptr) {
+    throw std::runtime_error("cannot create a directory: " + directory);
   }
   Results results = StartResults(run, size());
   Case a_case;
@@ -70,18 +70,18 @@ int RunTrace(int events, const Run& run) {
   a_case.unit = "ns";
   a_case.repeats = events;
   for (const char* name : {"thread", "process", "thread_off"}) {
-    a_case.contenders.push_back({name, Role::kHvdlite, {}, ""});
+    a_case.implementations.push_back({name, Role::kHvdlite, {}, ""});
   }
   for (int round = 0; round < run.rounds; ++round) {
     const Cost off = RecordEvents(events);
-    start_timeline(folder + "/trace.json");
+    start_timeline(directory + "/trace.json");
     const Cost on = RecordEvents(events);
     stop_timeline();
     a_case.AddRound({on.of_thread / events,
                      (on.of_process - off.of_process) / events,
                      off.of_thread / events});
   }
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
   results.cases = {a_case};
   const int exit_code = Report(run, results, rank());
   shutdown();

@@ -196,9 +196,9 @@ std::vector<Case> MeasureCases(const std::vector<int64_t>& sizes,
 // within a round it is the same for all candidates.
 MeasuredSize TimesOf(const Case& a_case) {
   MeasuredSize size = {a_case.bytes(), {}};
-  for (const Contender& contender : a_case.contenders) {
+  for (const Implementation& implementation : a_case.implementations) {
     size.times.emplace_back();
-    for (const Sample& sample : contender.samples) {
+    for (const Sample& sample : implementation.samples) {
       size.times.back().push_back(sample.value);
     }
   }

@@ -85,9 +85,9 @@ def hvdlite_bench(binary, ranks, arguments, scratch, extra=None):
 
 def commit():
     """Returns the source's version from git, with "-dirty" after changes outside studies/results."""
-    def git(*words):
-        folder = os.path.dirname(os.path.abspath(__file__))
-        return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
+    def git(*argv):
+        directory = os.path.dirname(os.path.abspath(__file__))
+        return subprocess.run(["git", "-C", directory, *argv], capture_output=True, text=True)
     done = git("describe", "--always", "--abbrev=12")
     if done.returncode != 0:
         return "unknown"
@@ -122,18 +122,18 @@ def parser(name, description):
     return made
 
 
-def parse(made, json_help, at_least_one, words=None):
-    """Adds --json and parses `words`, or the command line. Flags in `at_least_one` must be at least 1."""
+def parse(made, json_help, at_least_one, argv=None):
+    """Adds --json and parses `argv`, or the command line. Flags in `at_least_one` must be at least 1."""
     made.add_argument("--json", help=json_help)
     output.add_overwrite(made)
-    arguments = made.parse_args(words)
+    arguments = made.parse_args(argv)
     output.require_new(made, "--json", arguments.json, arguments.overwrite)
     if any(getattr(arguments, flag.strip("-").replace("-", "_")) < 1 for flag in at_least_one):
         made.error("%s must be at least 1" % " and ".join(at_least_one))
     return arguments
 
 
-def scratch_folder():
+def scratch_directory():
     return tempfile.TemporaryDirectory(prefix="hvd", dir="/tmp")
 
 
@@ -146,9 +146,9 @@ def numbered_rounds(count, describe=str):
             time.monotonic() - start, index + 1, count, describe()), flush=True)
 
 
-def in_turn(contenders, index):
-    """Returns `contenders`, in reverse order in odd rounds."""
-    return list(contenders) if index % 2 == 0 else list(reversed(contenders))
+def in_turn(implementations, index):
+    """Returns `implementations`, in reverse order in odd rounds."""
+    return list(implementations) if index % 2 == 0 else list(reversed(implementations))
 
 
 def end_with(name, main):

@@ -27,7 +27,7 @@ def require_new(parser, flag, path, overwrite, inputs=()):
     if not path or _is_stream(path):
         return
     problem = ""
-    folder = os.path.dirname(os.path.abspath(path))
+    directory = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         problem = "it is a directory"
     elif os.path.exists(path) and any(each and os.path.exists(each) and os.path.samefile(each, path)
@@ -35,8 +35,8 @@ def require_new(parser, flag, path, overwrite, inputs=()):
         problem = "it is read, too; name another file"
     elif os.path.lexists(path) and not overwrite:
         problem = "it exists; --overwrite replaces it, or name another file"
-    elif not os.access(folder, os.W_OK):
-        problem = f"no file can be made in '{folder}'"
+    elif not os.access(directory, os.W_OK):
+        problem = f"no file can be made in '{directory}'"
     if problem:
         parser.error(f"cannot write '{path}' ({flag}): {problem}")
 

@@ -14,7 +14,7 @@ namespace {
 absl::Status NotWholeElements(size_t tensor, absl::string_view what,
                               size_t bytes, size_t element_bytes) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "tensor ", tensor, " of the batch has ", bytes, " bytes", what,
+      "tensor ", tensor, " of the bucket has ", bytes, " bytes", what,
       ", not a whole number of elements of ", element_bytes, " bytes"));
 }
 
@@ -22,7 +22,7 @@ constexpr size_t kCacheLine = 64;
 // Smaller chunks do not travel beside one another.
 constexpr size_t kSmallestSlot = size_t{128} << 10;
 
-// How many chunks of a batch of `bytes` are under way at a time: as many as
+// How many chunks of a bucket of `bytes` are under way at a time: as many as
 // still are large enough for that.
 size_t SlotsOf(const Communicator& communicator, size_t buffer_bytes,
                size_t bytes) {
@@ -51,7 +51,7 @@ absl::Status CheckTensors(absl::Span<const FusedTensor> tensors,
     }
     if (input_bytes != output_bytes && !(input_optional && input_bytes == 0)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", i, " of the batch has ", input_bytes,
+          absl::StrCat("tensor ", i, " of the bucket has ", input_bytes,
                        " bytes of input, but ", output_bytes, " of output"));
     }
   }
@@ -62,11 +62,11 @@ absl::Status CheckReduction(const Reduction& reduction) {
   const DataType dtype = reduction.dtype;
   if (SizeOf(dtype) == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the batch has the unknown data type ", static_cast<int>(dtype)));
+        "the bucket has the unknown data type ", static_cast<int>(dtype)));
   }
   if (!HasOp(dtype, reduction.op)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the batch is of ", NameOf(dtype), ", which has no ",
+        absl::StrCat("the bucket is of ", NameOf(dtype), ", which has no ",
                      NameOf(reduction.op)));
   }
   return absl::OkStatus();
@@ -77,7 +77,7 @@ absl::Status CheckPartition(size_t tensor, absl::string_view what, size_t bytes,
                             size_t element_bytes) {
   if (partition.size() != static_cast<size_t>(size)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "tensor ", tensor, " of the batch has a partition of its ", what,
+        "tensor ", tensor, " of the bucket has a partition of its ", what,
         " for ", partition.size(), " ranks, not for ", size));
   }
   for (size_t rank = 0; rank < partition.size(); ++rank) {
@@ -91,7 +91,7 @@ absl::Status CheckPartition(size_t tensor, absl::string_view what, size_t bytes,
       std::accumulate(partition.begin(), partition.end(), size_t{0});
   if (sum != bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", tensor, " of the batch has ", bytes,
+        absl::StrCat("tensor ", tensor, " of the bucket has ", bytes,
                      " bytes of ", what, ", but a partition of ", sum));
   }
   return absl::OkStatus();
@@ -101,7 +101,7 @@ absl::Status CheckPart(size_t tensor, absl::string_view what, size_t bytes,
                        absl::Span<const size_t> partition, int rank) {
   if (bytes == partition[rank]) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "tensor ", tensor, " of the batch has ", bytes, " bytes of ", what,
+      "tensor ", tensor, " of the bucket has ", bytes, " bytes of ", what,
       ", but rank ", rank, " has a part of ", partition[rank]));
 }
 

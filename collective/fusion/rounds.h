@@ -17,7 +17,7 @@
 namespace hvdlite::collective {
 
 // The checks come before anything is communicated; they name tensors by their
-// index in the batch.
+// index in the bucket.
 
 // InvalidArgument unless every input has its output's size or, if
 // `input_optional`, none, and that is a whole number of elements.

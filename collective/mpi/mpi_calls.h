@@ -1,5 +1,5 @@
 // MPI's codes as text and statuses, its types and operations, and calls of MPI
-// whose counts are bounded. For this folder only.
+// whose counts are bounded. For this directory only.
 #pragma once
 
 #include <mpi.h>

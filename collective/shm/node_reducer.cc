@@ -103,7 +103,7 @@ absl::Span<std::byte> NodeReducer::Slot(int rank, uint64_t round, size_t begin,
       slot * AllreduceTable::kMaxChunkBytes + begin, bytes);
 }
 
-// A batch whose tensors all ranks see.
+// A bucket whose tensors all ranks see.
 class NodeReducer::ZeroCopy {
  public:
   // `begins` are where the tensors' memory begins in this process, by rank.
@@ -166,7 +166,7 @@ class NodeReducer::ZeroCopy {
   PhaseTimer& timer_;
 };
 
-// A batch on its way through the slots.
+// A bucket on its way through the slots.
 class NodeReducer::Pipeline {
  public:
   Pipeline(NodeReducer& reducer, const AllreduceChoice& choice,
@@ -487,7 +487,7 @@ absl::StatusOr<std::optional<std::vector<std::byte*>>>
 NodeReducer::AgreeOnZeroCopy(absl::Span<const FusedTensor> tensors,
                              PhaseTimer& timer) {
   // The note of four rounds ago has been read: after every such round the ranks
-  // meet again before the batch is over.
+  // meet again before the bucket is over.
   const uint64_t round = ++last_round_;
   *NoteOf(board_.rank(), round) = zero_copy_.Describe(tensors);
   board_.PublishLater(RoundBoard::kRead, round);  // its slot is not used
@@ -510,7 +510,7 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
   if (choice.algorithm == AllreduceAlgorithm::kOneShot) {
     return ReduceOneShot(reduction, stream, timer);
   }
-  // Across nodes, or where inputs are scaled, batches are packed in any case.
+  // Across nodes, or where inputs are scaled, buckets are packed in any case.
   const Reduction inside = Inside(reduction);
   if (sizes_.num_nodes == 1 && inside.prescale == 1) {
     HVDLITE_ASSIGN_OR_RETURN(const auto begins,

@@ -29,7 +29,7 @@ struct NodeSizes {
 };
 
 // Every rank has a ring of slots in its segment. A round carries a chunk of the
-// batch through one of them:
+// bucket through one of them:
 //
 //   1. every rank packs its part of the chunk into its slot, but for its own
 //      slice, which nobody else needs;
@@ -53,10 +53,11 @@ struct NodeSizes {
 //
 // Tensors that lie in memory from TensorMemoryRegistry, on all ranks at the
 // same places, are neither packed nor copied: every rank reduces its slice from
-// all ranks' tensors into all ranks' tensors, in one pass. To find out, a batch
-// that is not small begins with a round in which the ranks tell each other.
+// all ranks' tensors into all ranks' tensors, in one pass. To find out, a
+// bucket that is not small begins with a round in which the ranks tell each
+// other.
 //
-// Small batches (kOneShot) have one step less: every rank packs everything, and
+// Small buckets (kOneShot) have one step less: every rank packs everything, and
 // reduces everything by itself, so that ranks meet only once.
 //
 // Collective, like Communicator; one calling thread at a time.
@@ -78,7 +79,7 @@ class NodeReducer {
               Communicator* across,
               std::shared_ptr<const TensorMemoryRegistry> registry);
 
-  // The memory that batches travel through; before the first of them, and once.
+  // The memory that buckets travel through; before the first of them, and once.
   void SetRings(std::unique_ptr<NodeMemory> rings);
   bool has_rings() const { return rings_ != nullptr; }
 
@@ -95,8 +96,8 @@ class NodeReducer {
 
   absl::Status ReduceOneShot(const Reduction& reduction,
                              const TensorStream& stream, PhaseTimer& timer);
-  // The beginnings of the ranks' mappings if the batch is eligible on all, else
-  // nothing.
+  // The beginnings of the ranks' mappings if the bucket is eligible on all,
+  // else nothing.
   absl::StatusOr<std::optional<std::vector<std::byte*>>> AgreeOnZeroCopy(
       absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
   ZeroCopyNote* NoteOf(int rank, uint64_t round) const;
@@ -108,9 +109,9 @@ class NodeReducer {
   const NodeSizes sizes_;
   Communicator* const across_;
   RoundBoard board_;
-  ZeroCopyBatches zero_copy_;
+  ZeroCopyBuckets zero_copy_;
   uint64_t last_round_ = 0;
-  // Slices of successive chunks; the memory is kept for the next batch.
+  // Slices of successive chunks; the memory is kept for the next bucket.
   std::array<std::vector<std::byte>, kAtOnce> compressed_;
 };
 

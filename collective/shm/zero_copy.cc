@@ -40,11 +40,11 @@ std::shared_ptr<SharedMapping> TensorMemoryRegistry::Find(
   return inside ? mapping : nullptr;
 }
 
-ZeroCopyBatches::ZeroCopyBatches(
+ZeroCopyBuckets::ZeroCopyBuckets(
     int rank, int size, std::shared_ptr<const TensorMemoryRegistry> registry)
     : rank_(rank), size_(size), registry_(std::move(registry)) {}
 
-ZeroCopyNote ZeroCopyBatches::Describe(absl::Span<const FusedTensor> tensors) {
+ZeroCopyNote ZeroCopyBuckets::Describe(absl::Span<const FusedTensor> tensors) {
   // Forgets mappings whose memory has been freed.
   for (auto entry = attached_.begin(); entry != attached_.end();) {
     entry = entry->second.own.expired() ? attached_.erase(entry) : ++entry;
@@ -77,7 +77,7 @@ ZeroCopyNote ZeroCopyBatches::Describe(absl::Span<const FusedTensor> tensors) {
           .attached = known ? found->second.number : 0};
 }
 
-uint64_t ZeroCopyBatches::NumberOf(absl::Span<const ZeroCopyNote> of_rank) {
+uint64_t ZeroCopyBuckets::NumberOf(absl::Span<const ZeroCopyNote> of_rank) {
   uint64_t number = kSeed;
   for (const ZeroCopyNote& note : of_rank) {
     number = Mix(Mix(number, note.address.process), note.address.nonce);
@@ -85,7 +85,7 @@ uint64_t ZeroCopyBatches::NumberOf(absl::Span<const ZeroCopyNote> of_rank) {
   return number == 0 ? 1 : number;
 }
 
-std::optional<std::vector<std::byte*>> ZeroCopyBatches::Agree(
+std::optional<std::vector<std::byte*>> ZeroCopyBuckets::Agree(
     absl::Span<const ZeroCopyNote> of_rank) {
   for (const ZeroCopyNote& note : of_rank) {
     if (note.eligible == 0 || note.layout != of_rank.front().layout ||
@@ -114,7 +114,7 @@ std::optional<std::vector<std::byte*>> ZeroCopyBatches::Agree(
   return begins;
 }
 
-void ZeroCopyBatches::Attach(absl::Span<const ZeroCopyNote> of_rank,
+void ZeroCopyBuckets::Attach(absl::Span<const ZeroCopyNote> of_rank,
                              uint64_t number) {
   absl::StatusOr<std::shared_ptr<SharedMapping>> mine =
       SharedMapping::Attach(of_rank[static_cast<size_t>(rank_)].address);

@@ -47,9 +47,9 @@ struct ZeroCopyNote {
 
 // Finds a bucket's memory on this rank and on the other ranks. One calling
 // thread at a time.
-class ZeroCopyBatches {
+class ZeroCopyBuckets {
  public:
-  ZeroCopyBatches(int rank, int size,
+  ZeroCopyBuckets(int rank, int size,
                   std::shared_ptr<const TensorMemoryRegistry> registry);
 
   // This rank's note about a bucket.

@@ -15,14 +15,14 @@ namespace {
 constexpr ProcessSetId kTags = 32768;
 
 // Sets `text` to "allreduce of 'x' and 3 others".
-void Describe(const Batch& batch, std::string& text) {
-  const Request& first = batch.front()->operation.request;
+void Describe(const Bucket& bucket, std::string& text) {
+  const Request& first = bucket.front()->operation.request;
   text.clear();
   absl::StrAppend(&text, NameOf(first.collective));
   absl::AsciiStrToLower(&text);
   absl::StrAppend(&text, " of '", first.name, "'");
-  if (batch.size() > 1) {
-    absl::StrAppend(&text, " and ", batch.size() - 1, " others");
+  if (bucket.size() > 1) {
+    absl::StrAppend(&text, " and ", bucket.size() - 1, " others");
   }
 }
 
@@ -59,12 +59,13 @@ SubmittedPtr Executor::Take(Token token) {
   return std::move(by_token_[token]);
 }
 
-Batch Executor::TakeAll(absl::Span<const Token> tokens) {
-  Batch batch;
+Bucket Executor::TakeAll(absl::Span<const Token> tokens) {
+  Bucket bucket;
   for (const Token token : tokens) {
-    if (SubmittedPtr pending = Take(token)) batch.push_back(std::move(pending));
+    if (SubmittedPtr pending = Take(token))
+      bucket.push_back(std::move(pending));
   }
-  return batch;
+  return bucket;
 }
 
 void Executor::ForgetOperations() {
@@ -73,7 +74,7 @@ void Executor::ForgetOperations() {
 }
 
 uint32_t Executor::Stage(const Decision& decision) {
-  if (decision.kind != Decision::Kind::kBatch) return 0;
+  if (decision.kind != Decision::Kind::kBucket) return 0;
   try {
     staged_.clear();
     staged_.reserve(decision.tensors.size());
@@ -93,8 +94,8 @@ uint32_t Executor::Stage(const Decision& decision) {
 
 absl::Status Executor::Execute(const Decision& decision) {
   switch (decision.kind) {
-    case Decision::Kind::kBatch:
-      return RunBatch(decision);
+    case Decision::Kind::kBucket:
+      return RunBucket(decision);
     case Decision::Kind::kFailure:
       operations_.Complete(TakeAll(decision.failed),
                            absl::InvalidArgumentError(decision.message),
@@ -144,7 +145,7 @@ absl::Status Executor::AddProcessSet(const Decision& decision) {
 }
 
 void Executor::RemoveProcessSet(const Decision& decision) {
-  Batch failed = TakeAll(decision.failed);
+  Bucket failed = TakeAll(decision.failed);
   for (SubmittedPtr& queued :
        operations_.RemoveProcessSet(decision.process_set)) {
     failed.push_back(std::move(queued));
@@ -170,40 +171,40 @@ void Executor::Abandon() {
 
 // ---- Buckets.
 
-absl::Status Executor::RunBatch(const Decision& decision) {
-  Batch batch = std::exchange(staged_, {});
+absl::Status Executor::RunBucket(const Decision& decision) {
+  Bucket bucket = std::exchange(staged_, {});
   if ((decision.gate_flags & kGateError) != 0) {
     // If preparing has failed, the bucket lacks some of this rank's operations.
     for (const Decision::Tensor& tensor : decision.tensors) {
       SubmittedPtr left =
           tensor.token.has_value() ? Take(*tensor.token) : nullptr;
-      if (left != nullptr) batch.push_back(std::move(left));
+      if (left != nullptr) bucket.push_back(std::move(left));
     }
     operations_.Complete(
-        batch, absl::ResourceExhaustedError(
-                   "a rank that has joined has no memory left to take part in "
-                   "it; nothing was reduced, and the world is healthy"));
-  } else if (!batch.empty()) {
-    BatchTrace trace(operations_.recorder(), config_.timeline_chunks,
-                     world_.name(),
-                     decision.arrived_ns.value_or(clock_.NowNanos()));
+        bucket, absl::ResourceExhaustedError(
+                    "a rank that has joined has no memory left to take part in "
+                    "it; nothing was reduced, and the world is healthy"));
+  } else if (!bucket.empty()) {
+    BucketTrace trace(operations_.recorder(), config_.timeline_chunks,
+                      world_.name(),
+                      decision.arrived_ns.value_or(clock_.NowNanos()));
     trace.OnGatePassed(clock_.NowNanos());
     operations_.RecordInFlight();
-    HVDLITE_RETURN_IF_ERROR(Run(decision, batch, trace));
-    trace.Record(decision, batch, clock_.NowNanos());
-    operations_.Complete(batch, absl::OkStatus());
+    HVDLITE_RETURN_IF_ERROR(Run(decision, bucket, trace));
+    trace.Record(decision, bucket, clock_.NowNanos());
+    operations_.Complete(bucket, absl::OkStatus());
     operations_.RecordInFlight();
   }
   operations_.Complete(TakeAll(decision.absent), absl::OkStatus(),
                        {.absent_everywhere = true});
   // The next bucket reuses this memory.
-  batch.clear();
-  staged_ = std::move(batch);
+  bucket.clear();
+  staged_ = std::move(bucket);
   return absl::OkStatus();
 }
 
-absl::Status Executor::Run(const Decision& decision, const Batch& batch,
-                           BatchTrace& trace) {
+absl::Status Executor::Run(const Decision& decision, const Bucket& bucket,
+                           BucketTrace& trace) {
   const auto found = sets_.find(decision.process_set);
   if (found == sets_.end()) {
     return absl::InternalError(
@@ -212,13 +213,13 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
   }
   const ProcessSet& set = found->second;
   collective::Communicator& communicator = *set.communicator;
-  Describe(batch, description_);
+  Describe(bucket, description_);
   // Only one rank reports a slow call.
   const Watched watched(
       watchdog_, {.what = description_,
-                  .bytes = communicator.rank() == 0 ? BytesIn(batch) : 0,
+                  .bytes = communicator.rank() == 0 ? BytesIn(bucket) : 0,
                   .chunk_bytes = static_cast<int64_t>(buffer_.bytes().size())});
-  BatchProgress done = {.call_bytes = BytesIn(batch)};
+  BucketProgress done = {.call_bytes = BytesIn(bucket)};
   communicator.SetSpin(spin_);
   const collective::FusionHooks hooks = {
       .on_phase =
@@ -236,9 +237,9 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
           },
       .while_waiting = serve_};
   const std::vector<int>& members = set.members;
-  const int root = batch.front()->operation.request.root_rank;
+  const int root = bucket.front()->operation.request.root_rank;
   return RunCollective(
-      batch,
+      bucket,
       {.resources = {communicator, buffer_, clock_},
        .hooks = hooks,
        .root = members.empty() ? root

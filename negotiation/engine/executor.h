@@ -15,8 +15,8 @@
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "hvdlite/config.h"
-#include "negotiation/engine/batch_collective.h"
-#include "negotiation/engine/batch_trace.h"
+#include "negotiation/engine/bucket_collective.h"
+#include "negotiation/engine/bucket_trace.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/protocol/negotiator.h"
@@ -66,16 +66,16 @@ class Executor {
     std::unique_ptr<collective::Communicator> owned;
   };
 
-  absl::Status RunBatch(const Decision& decision);
+  absl::Status RunBucket(const Decision& decision);
   // The bucket belongs to the decision. Errors: as for RunCollective.
-  absl::Status Run(const Decision& decision, const Batch& batch,
-                   BatchTrace& trace);
+  absl::Status Run(const Decision& decision, const Bucket& bucket,
+                   BucketTrace& trace);
   absl::Status AddProcessSet(const Decision& decision);
   void RemoveProcessSet(const Decision& decision);
   // Completes the operation that asked for the decision.
   void CompleteRequested(const Decision& decision, const Outcome& outcome);
   SubmittedPtr Take(Token token);
-  Batch TakeAll(absl::Span<const Token> tokens);
+  Bucket TakeAll(absl::Span<const Token> tokens);
 
   const Config& config_;
   collective::Communicator& world_;
@@ -85,7 +85,7 @@ class Executor {
   const std::function<absl::Status()> serve_;
   std::vector<SubmittedPtr> by_token_;
   std::vector<Token> free_tokens_;  // they have no operation
-  Batch staged_;                    // the bucket that waits at its gate
+  Bucket staged_;                   // the bucket that waits at its gate
   std::string description_;         // of the running call; memory is reused
   absl::Duration spin_;
   collective::FusionBuffer buffer_;

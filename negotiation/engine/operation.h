@@ -146,7 +146,7 @@ class SubmittedOperation : public Completion {
   // How long it waited to be picked up, from the request that the progress loop
   // run.
   int64_t picked_up_ns = 0;
-  int lane = 0;  // track in the timeline; 0: none
+  int track = 0;  // track in the timeline; 0: none
 
  private:
   friend class OperationTable;

@@ -141,7 +141,7 @@ void OperationTable::HandOver(SubmittedOperation& pending) {
   pending.submitted_ns = clock_.NowNanos();
   gathered_bytes_ += GatheredBytes(pending.operation.request);
   if (recorder_ != nullptr) {
-    pending.lane = lanes_.Acquire();
+    pending.track = tracks_.Acquire();
     in_flight_bytes_ += pending.operation.request.size_bytes();
   }
   inputs_.submitted.push_back(pending_[pending.index_]);
@@ -184,11 +184,11 @@ void OperationTable::Unlink(SubmittedOperation& pending) {
     joined_ = false;
     held_join_ = nullptr;
   }
-  if (pending.lane != 0) {
+  if (pending.track != 0) {
     // Without memory to record that, the track is not used again.
     base::ContainExceptions(
-        [&, lane = std::exchange(pending.lane, 0)]()
-            ABSL_NO_THREAD_SAFETY_ANALYSIS { lanes_.Release(lane); });
+        [&, track = std::exchange(pending.track, 0)]()
+            ABSL_NO_THREAD_SAFETY_ANALYSIS { tracks_.Release(track); });
     in_flight_bytes_ -= request.size_bytes();
   }
 }
@@ -200,7 +200,7 @@ int64_t OperationTable::GatheredBytes(const Request& request) const {
 
 bool OperationTable::WantsWaking(const SubmittedOperation& submitted) {
   if (submitted.ahead_ != nullptr) return false;
-  const bool wanted = !submitted.operation.request.traits().in_batches ||
+  const bool wanted = !submitted.operation.request.traits().in_buckets ||
                       awaited_ || gathered_bytes_ >= min_batch_bytes_;
   if (wanted && inputs_.wanted_ns == 0) {
     inputs_.wanted_ns = submitted.submitted_ns;
@@ -235,7 +235,7 @@ absl::StatusOr<PersistentPtr> OperationTable::MakePersistent(
   const Request& request = operation.request;
   const CollectiveTraits& traits = request.traits();
   // Its memory must not differ from one submission to the next.
-  if (!traits.in_batches || (traits.memory != MemoryRule::kWhole &&
+  if (!traits.in_buckets || (traits.memory != MemoryRule::kWhole &&
                              traits.memory != MemoryRule::kNone)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", request.name, "': an operation of kind ",

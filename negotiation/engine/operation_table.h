@@ -206,7 +206,7 @@ class OperationTable {
   // Why this rank has left; nullopt: it has not.
   std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
-  timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
+  timeline::TrackAllocator tracks_ ABSL_GUARDED_BY(mutex_);
   int64_t in_flight_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that have a track
   // Memory that peers or MPI may still write to.
   std::vector<SubmittedPtr> interrupted_ ABSL_GUARDED_BY(mutex_);

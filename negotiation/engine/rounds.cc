@@ -78,7 +78,7 @@ Rounds::Rounds(const Config& config, const CoordinatorEnvironment& environment,
                        environment_.logger.Warning(text);
                      }}),
       executor_(config, environment_, watchdog_, operations_,
-                [this] { return ServeDuringBatch(); }) {}
+                [this] { return ServeDuringBucket(); }) {}
 
 bool Rounds::has_work() const {
   return negotiator_.has_work() || negotiator_.is_awaited() || HasUndelivered();
@@ -185,7 +185,7 @@ void Rounds::Explain() {
       });
 }
 
-absl::Status Rounds::ServeDuringBatch() {
+absl::Status Rounds::ServeDuringBucket() {
   ServeChannel();
   CarryOnDataPlane();
   if (broken()) return operations_.world_status();

@@ -80,7 +80,7 @@ class Rounds {
   bool broken() const { return hooks_.broken.load(); }
   // Takes in submissions and messages, and sends; true if there were any.
   bool ServeChannel();
-  absl::Status ServeDuringBatch();
+  absl::Status ServeDuringBucket();
   // Calls Communicator::MakeProgress when it is time for it.
   void CarryOnDataPlane();
   absl::Status TakeIn(const ControlMessage& received);

@@ -139,9 +139,10 @@ std::string ReadAll(const std::string& path) {
   return std::move(text).str();
 }
 
-// Returns "clock_nanosleep (hrtimer_nanosleep)". `folder` belongs to a thread.
-std::string SleepsIn(const std::string& folder) {
-  const std::string call = ReadAll(folder + "/syscall");
+// Returns "clock_nanosleep (hrtimer_nanosleep)". `directory` belongs to a
+// thread.
+std::string SleepsIn(const std::string& directory) {
+  const std::string call = ReadAll(directory + "/syscall");
   const std::vector<absl::string_view> words =
       absl::StrSplit(call, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   int64_t number = -1;
@@ -150,17 +151,17 @@ std::string SleepsIn(const std::string& folder) {
       number >= 0) {
     text = negotiation::SystemCallName(number);
   }
-  const std::string place = ReadAll(folder + "/wchan");
+  const std::string place = ReadAll(directory + "/wchan");
   if (!place.empty() && place != "0") {
     absl::StrAppend(&text, text.empty() ? "" : " ", "(", place, ")");
   }
   return text;
 }
 
-// Reads the state, and the CPU time: of all threads if `folder` belongs to a
+// Reads the state, and the CPU time: of all threads if `directory` belongs to a
 // process. False if it does not exist.
-bool ReadStat(const std::string& folder, ProcessSample& sample) {
-  const std::string stat = ReadAll(folder + "/stat");
+bool ReadStat(const std::string& directory, ProcessSample& sample) {
+  const std::string stat = ReadAll(directory + "/stat");
   // The name is in brackets and may contain any character.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return false;
@@ -178,9 +179,9 @@ bool ReadStat(const std::string& folder, ProcessSample& sample) {
   return true;
 }
 
-int64_t ReadIoBytes(const std::string& folder) {
+int64_t ReadIoBytes(const std::string& directory) {
   int64_t sum = 0;
-  const std::string io = ReadAll(folder + "/io");
+  const std::string io = ReadAll(directory + "/io");
   for (absl::string_view line : absl::StrSplit(io, '\n')) {
     int64_t bytes = 0;
     if ((absl::ConsumePrefix(&line, "rchar: ") ||
@@ -305,11 +306,11 @@ void Explainer::Sample() {
 
 Explanation Explainer::Explain() {
   ProcessSample now = OwnUsage(clock_.NowNanos());
-  const std::string folder = absl::StrCat("/proc/self/task/", thread_);
+  const std::string directory = absl::StrCat("/proc/self/task/", thread_);
   ProcessSample thread;
-  if (ReadStat(folder, thread)) {
+  if (ReadStat(directory, thread)) {
     now.state = thread.state;
-    now.sleeps_in = SleepsIn(folder);
+    now.sleeps_in = SleepsIn(directory);
   } else {
     now.state = 'S';
   }
@@ -334,12 +335,12 @@ Explanation Explainer::Explain() {
 }
 
 std::optional<ProcessSample> Explainer::Look(pid_t pid) const {
-  const std::string folder = absl::StrCat("/proc/", pid);
+  const std::string directory = absl::StrCat("/proc/", pid);
   ProcessSample sample;
   sample.at_ns = clock_.NowNanos();
-  if (!ReadStat(folder, sample)) return std::nullopt;
-  sample.sleeps_in = SleepsIn(folder);
-  sample.io_bytes = ReadIoBytes(folder);
+  if (!ReadStat(directory, sample)) return std::nullopt;
+  sample.sleeps_in = SleepsIn(directory);
+  sample.io_bytes = ReadIoBytes(directory);
   return sample;
 }
 

@@ -7,7 +7,7 @@
 namespace hvdlite::internal {
 
 // For each frame, given as an address inside a call, returns the function and
-// its file: "train::Step(Batch const&) (train)". A lookup takes locks of the
+// its file: "train::Step(Bucket const&) (train)". A lookup takes locks of the
 // dynamic linker and reads files, and may hang. So another thread does it, and
 // this function returns after 1 s, with addresses for the rest. While that
 // thread hangs, later calls return only addresses.

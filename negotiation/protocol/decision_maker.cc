@@ -69,13 +69,13 @@ std::optional<std::string> ObstacleByJoin(const Request& request,
 
 }  // namespace
 
-BatchPlanner::BatchPlanner(int64_t fusion_threshold_bytes,
-                           int64_t min_batch_bytes)
+BucketPlanner::BucketPlanner(int64_t fusion_threshold_bytes,
+                             int64_t min_batch_bytes)
     : fusion_threshold_bytes_(fusion_threshold_bytes),
       min_batch_bytes_(min_batch_bytes) {}
 
-void BatchPlanner::Add(TensorSlot& slot, const Request& request,
-                       bool with_root) {
+void BucketPlanner::Add(TensorSlot& slot, const Request& request,
+                        bool with_root) {
   if (!slot.present) {
     Absent& absent = absent_[slot.process_set];
     absent.with_root = with_root;
@@ -100,7 +100,7 @@ void BatchPlanner::Add(TensorSlot& slot, const Request& request,
   if (slot.urgent) ++group->urgent;
 }
 
-void BatchPlanner::MarkUrgent(TensorSlot& slot) {
+void BucketPlanner::MarkUrgent(TensorSlot& slot) {
   if (slot.urgent) return;
   slot.urgent = true;
   if (!slot.present) {
@@ -116,20 +116,20 @@ void BatchPlanner::MarkUrgent(TensorSlot& slot) {
   }
 }
 
-bool BatchPlanner::holds(ProcessSetId process_set) const {
+bool BucketPlanner::holds(ProcessSetId process_set) const {
   return absent_.contains(process_set) ||
          std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
            return group.key.process_set == process_set;
          });
 }
 
-bool BatchPlanner::Starts(const Group& group, bool root_is_idle) const {
+bool BucketPlanner::Starts(const Group& group, bool root_is_idle) const {
   if (group.with_root && !root_is_idle) return false;
   return Flushes(group.key.process_set) || group.urgent > 0 ||
          group.bytes >= min_batch_bytes_;
 }
 
-BatchPlanner::Group* BatchPlanner::ChooseGroup(bool root_is_idle) {
+BucketPlanner::Group* BucketPlanner::ChooseGroup(bool root_is_idle) {
   // Among the groups that start, those that a thread waits for come first, then
   // the one with the oldest tensor.
   const auto rank = [](const Group& group) {
@@ -143,17 +143,17 @@ BatchPlanner::Group* BatchPlanner::ChooseGroup(bool root_is_idle) {
   return chosen;
 }
 
-void BatchPlanner::TakeTensors(Group& group, Batch& batch) {
+void BucketPlanner::TakeTensors(Group& group, Bucket& bucket) {
   int64_t bytes = 0;
   for (; group.first < group.entries.size(); ++group.first) {
     const Entry& entry = group.entries[group.first];
-    if (!batch.tensors.empty() &&
+    if (!bucket.tensors.empty() &&
         bytes + entry.bytes > fusion_threshold_bytes_) {
       break;
     }
     bytes += entry.bytes;
     if (entry.slot->urgent) --group.urgent;
-    batch.tensors.push_back(entry.slot);
+    bucket.tensors.push_back(entry.slot);
   }
   group.bytes -= bytes;
   // A group that is never empty must not grow for ever.
@@ -165,32 +165,32 @@ void BatchPlanner::TakeTensors(Group& group, Batch& batch) {
   }
 }
 
-void BatchPlanner::TakeAbsent(ProcessSetId process_set, Batch& batch) {
+void BucketPlanner::TakeAbsent(ProcessSetId process_set, Bucket& bucket) {
   const auto absent = absent_.find(process_set);
   if (absent == absent_.end()) return;
-  batch.absent = std::move(absent->second.slots);
+  bucket.absent = std::move(absent->second.slots);
   absent_.erase(absent);
 }
 
-std::optional<BatchPlanner::Batch> BatchPlanner::Next(bool root_is_idle) {
-  Batch batch;
+std::optional<BucketPlanner::Bucket> BucketPlanner::Next(bool root_is_idle) {
+  Bucket bucket;
   if (Group* group = ChooseGroup(root_is_idle); group != nullptr) {
-    batch.process_set = group->key.process_set;
-    batch.with_root = group->with_root;
-    TakeTensors(*group, batch);
+    bucket.process_set = group->key.process_set;
+    bucket.with_root = group->with_root;
+    TakeTensors(*group, bucket);
     if (group->first == group->entries.size()) {
       groups_.erase(groups_.begin() + (group - groups_.data()));
     }
-    TakeAbsent(batch.process_set, batch);
-    return batch;
+    TakeAbsent(bucket.process_set, bucket);
+    return bucket;
   }
   for (const auto& [process_set, absent] : absent_) {
     if (!absent.urgent && !Flushes(process_set)) continue;
     if (absent.with_root && !root_is_idle) continue;
-    batch.process_set = process_set;
-    batch.with_root = absent.with_root;
-    TakeAbsent(batch.process_set, batch);
-    return batch;
+    bucket.process_set = process_set;
+    bucket.with_root = absent.with_root;
+    TakeAbsent(bucket.process_set, bucket);
+    return bucket;
   }
   return std::nullopt;
 }
@@ -257,11 +257,11 @@ void DecisionMaker::OnDeparture(const wire::Departure& departure) {
 
 std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
   std::vector<wire::Decision> decisions;
-  while (const std::optional<BatchPlanner::Batch> planned =
+  while (const std::optional<BucketPlanner::Bucket> planned =
              planner_.Next(root_is_idle)) {
-    auto batch = std::make_unique<wire::Batch>();
-    DescribeBatch(*planned, batch.get());
-    decisions.emplace_back().set_allocated_batch(batch.release());
+    auto bucket = std::make_unique<wire::Bucket>();
+    DescribeBucket(*planned, bucket.get());
+    decisions.emplace_back().set_allocated_bucket(bucket.release());
     if (planned->with_root) root_is_idle = false;
   }
   DecideRemovals(decisions);
@@ -325,23 +325,23 @@ void DecisionMaker::Describe(const TensorSlot& slot, Described& described,
   }
 }
 
-void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
-                                  wire::Batch* batch) {
-  batch->set_process_set(planned.process_set);
-  batch->set_joined(
+void DecisionMaker::DescribeBucket(const BucketPlanner::Bucket& planned,
+                                   wire::Bucket* bucket) {
+  bucket->set_process_set(planned.process_set);
+  bucket->set_joined(
       static_cast<uint32_t>(membership_.size(planned.process_set) -
                             membership_.CountRemaining(planned.process_set)));
   Described tensors, absent;
   for (const TensorSlot* slot : planned.tensors) {
-    Describe(*slot, tensors, batch->mutable_registered());
+    Describe(*slot, tensors, bucket->mutable_registered());
   }
   // Ranks that have joined take part, too, and learn of it only by the request.
   const bool describes = membership_.anyone_joined();
   for (const TensorSlot* slot : tensors.others) {
     if (describes) {
-      ToWire(slot->variants.front().request, batch->add_requests());
+      ToWire(slot->variants.front().request, bucket->add_requests());
     } else {
-      batch->add_names(slot->name);
+      bucket->add_names(slot->name);
     }
   }
   absl::InlinedVector<uint64_t, 8> last_ranks, lateness_us;
@@ -354,15 +354,15 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
     }
   }
   for (const TensorSlot* slot : planned.absent) {
-    Describe(*slot, absent, batch->mutable_absent_registered());
+    Describe(*slot, absent, bucket->mutable_absent_registered());
   }
   for (const TensorSlot* slot : absent.others) {
-    batch->add_absent_names(slot->name);
+    bucket->add_absent_names(slot->name);
   }
-  AppendIds(tensors.ids, batch->mutable_ids());
-  AppendIds(absent.ids, batch->mutable_absent_ids());
-  AppendValues(last_ranks, batch->mutable_last_ranks());
-  AppendValues(lateness_us, batch->mutable_lateness_us());
+  AppendIds(tensors.ids, bucket->mutable_ids());
+  AppendIds(absent.ids, bucket->mutable_absent_ids());
+  AppendValues(last_ranks, bucket->mutable_last_ranks());
+  AppendValues(lateness_us, bucket->mutable_lateness_us());
 }
 
 }  // namespace hvdlite::negotiation

@@ -1,4 +1,4 @@
-// DecisionMaker does what only the root does. BatchPlanner chooses what is
+// DecisionMaker does what only the root does. BucketPlanner chooses what is
 // reduced next.
 #pragma once
 
@@ -21,9 +21,9 @@ namespace hvdlite::negotiation {
 // starts when a group holds an operation that a thread waits for, or
 // `min_batch_bytes`. It takes operations from that group, first come first
 // served, up to `fusion_threshold_bytes`. There is no I/O, thread or clock.
-class BatchPlanner {
+class BucketPlanner {
  public:
-  BatchPlanner(int64_t fusion_threshold_bytes, int64_t min_batch_bytes);
+  BucketPlanner(int64_t fusion_threshold_bytes, int64_t min_batch_bytes);
 
   // All ranks agree on `request`. `slot` stays with the planner until Next
   // returns it. If `slot.present` is false, it needs no reduction. Reads
@@ -39,7 +39,7 @@ class BatchPlanner {
   // The process set has ended, and no operation of it waits.
   void Forget(ProcessSetId process_set) { flushing_sets_.erase(process_set); }
 
-  struct Batch {
+  struct Bucket {
     ProcessSetId process_set = 0;
     bool with_root = true;
     std::vector<TensorSlot*> tensors;  // reduced together
@@ -47,7 +47,7 @@ class BatchPlanner {
   };
   // The bucket to start now, or nullopt. While the root's data plane is busy,
   // operations of its own process sets gather.
-  std::optional<Batch> Next(bool root_is_idle);
+  std::optional<Bucket> Next(bool root_is_idle);
 
   // Whether nothing waits, in all process sets or in one.
   bool empty() const { return groups_.empty() && absent_.empty(); }
@@ -82,8 +82,8 @@ class BatchPlanner {
   bool Starts(const Group& group, bool root_is_idle) const;
   // The group to start, or null.
   Group* ChooseGroup(bool root_is_idle);
-  void TakeTensors(Group& group, Batch& batch);
-  void TakeAbsent(ProcessSetId process_set, Batch& batch);
+  void TakeTensors(Group& group, Bucket& bucket);
+  void TakeAbsent(ProcessSetId process_set, Bucket& bucket);
 
   const int64_t fusion_threshold_bytes_;
   const int64_t min_batch_bytes_;
@@ -143,11 +143,12 @@ class DecisionMaker {
                 Registrations* registrations);
   // Whether the slot's request, which has no id, is worth one.
   bool GetsId(const TensorSlot& slot, const Request& request);
-  void DescribeBatch(const BatchPlanner::Batch& planned, wire::Batch* batch);
+  void DescribeBucket(const BucketPlanner::Bucket& planned,
+                      wire::Bucket* bucket);
   void DecideRemovals(std::vector<wire::Decision>& decisions);
 
   const Membership& membership_;
-  BatchPlanner planner_;
+  BucketPlanner planner_;
   ProcessSetId next_process_set_ = 1;
   std::vector<wire::RemovedProcessSet> removals_;  // not decided yet
   IdPool ids_;

@@ -24,7 +24,7 @@ namespace hvdlite::negotiation {
 // decisions, except the buckets of process sets that they are not in.
 struct Decision {
   enum class Kind {
-    kBatch,             // run the bucket
+    kBucket,            // run the bucket
     kFailure,           // operation `failed` ends with `message`; the world is
                         // healthy
     kAddProcessSet,     // `process_set` of `members` begins
@@ -45,7 +45,7 @@ struct Decision {
     int64_t lateness_us = 0;  // how long after the first one
   };
 
-  Kind kind = Kind::kBatch;
+  Kind kind = Kind::kBucket;
   uint64_t number = 0;
   ProcessSetId process_set = 0;
   std::vector<Tensor> tensors;  // reduced together, in this order

@@ -22,23 +22,23 @@ std::vector<int> NeighboursOf(const TreePosition& tree) {
 
 }  // namespace
 
-Liveness::Liveness(const Options& options, Surroundings surroundings)
+Liveness::Liveness(const Options& options, HostEnvironment host_environment)
     : options_(options),
-      surroundings_(std::move(surroundings)),
+      host_environment_(std::move(host_environment)),
       late_after_(std::min(options.stall_warning, options.stall_failure)),
-      heartbeat_(options.heartbeat, NeighboursOf(surroundings_.tree)),
+      heartbeat_(options.heartbeat, NeighboursOf(host_environment_.tree)),
       stalls_({.rank = options.rank,
                .warning = options.stall_warning,
                .failure = options.stall_failure,
                .explains = options.explains},
-              surroundings_.tree, surroundings_.membership) {}
+              host_environment_.tree, host_environment_.membership) {}
 
 // ---- What takes too long.
 
 Phase Liveness::PhaseIn(const Situation& situation) const {
   if (situation.over) return Phase::kComputing;
-  if (surroundings_.queue.runs()) return Phase::kInDataPlane;
-  const Decision* const next = surroundings_.queue.next();
+  if (host_environment_.queue.runs()) return Phase::kInDataPlane;
+  const Decision* const next = host_environment_.queue.next();
   if (next != nullptr && next->kind == Decision::Kind::kShutdown) {
     return Phase::kEnding;
   }
@@ -54,7 +54,7 @@ bool Liveness::Advance(const Situation& situation, int64_t now_ns) {
   if (now_ns < look_again_ns_) return false;
   looked_phase_ = PhaseIn(situation);
   const PhaseRule& rule = RuleOf(looked_phase_);
-  const Decision* const next = surroundings_.queue.next();
+  const Decision* const next = host_environment_.queue.next();
   const std::optional<int64_t> next_arrived_ns =
       next == nullptr ? std::nullopt : next->arrived_ns;
   const auto lost = heartbeat_.Advance(rule.silent_neighbours, now_ns);
@@ -69,7 +69,7 @@ bool Liveness::Advance(const Situation& situation, int64_t now_ns) {
     }
   }
   if (rule.missing_ranks && !over) {
-    stalls_.Look(surroundings_.table, situation.joining_since_ns, now_ns);
+    stalls_.Look(host_environment_.table, situation.joining_since_ns, now_ns);
   }
   Inspect();
   look_again_ns_ = now_ns + kLookAgainNs;
@@ -95,16 +95,16 @@ bool Liveness::OnLost(const Heartbeat::Lost& lost) {
           // A rank inside a call of MPI answers no other rank.
           ? "or waits in MPI for a rank of another host that is gone or cut off"
           : "or waits in MPI for a rank that is gone");
-  return surroundings_.end_world(reason,
-                                 lost.rank == surroundings_.tree.parent);
+  return host_environment_.end_world(
+      reason, lost.rank == host_environment_.tree.parent);
 }
 
 std::string Liveness::DescribeLateAtGate(absl::Duration waiting) const {
-  const Decision& next = *surroundings_.queue.next();
+  const Decision& next = *host_environment_.queue.next();
   std::vector<std::string> missing;
-  for (const int neighbour : surroundings_.queue.Missing()) {
+  for (const int neighbour : host_environment_.queue.Missing()) {
     missing.push_back(absl::StrCat(options_.layout->NameOf(neighbour),
-                                   neighbour == surroundings_.tree.parent
+                                   neighbour == host_environment_.tree.parent
                                        ? " or ranks above it"
                                        : " or ranks below it"));
   }
@@ -126,12 +126,12 @@ std::string Liveness::DescribeLateAtGate(absl::Duration waiting) const {
 }
 
 void Liveness::OnLateAtGate(absl::Duration waiting) {
-  const Decision& next = *surroundings_.queue.next();
+  const Decision& next = *host_environment_.queue.next();
   if (!next.arrived_ns.has_value()) return;  // others wait for this rank
   std::string text = DescribeLateAtGate(waiting);
   if (next.kind == Decision::Kind::kShutdown &&
       waiting >= options_.stall_failure) {
-    surroundings_.end_world(text, false);
+    host_environment_.end_world(text, false);
   } else {
     warnings_.push_back(std::move(text));
   }
@@ -154,7 +154,7 @@ void Liveness::Leave(const std::string& reason) {
 void Liveness::OnDeparture(const wire::Departure& departure) {
   if (std::exchange(departing_, true)) return;
   if (!is_root()) {
-    *surroundings_.to_parent.rest().mutable_departure() = departure;
+    *host_environment_.to_parent.rest().mutable_departure() = departure;
     return;
   }
   departure_ = departure;
@@ -171,29 +171,31 @@ void Liveness::OnReport(int source, const wire::Report& report,
   }
   if (report.explains_all()) AskEverybody(situation);
   if (report.has_answer()) {
-    stalls_.probe().OnAnswer(surroundings_.tree.children[source - 1].rank,
+    stalls_.probe().OnAnswer(host_environment_.tree.children[source - 1].rank,
                              report.answer());
   }
-  if (!report.broken().empty()) surroundings_.end_world(report.broken(), false);
+  if (!report.broken().empty())
+    host_environment_.end_world(report.broken(), false);
   Inspect();
 }
 
 void Liveness::OnAllLeft(int source) {
   left_sources_ |= uint64_t{1} << source;
-  const uint64_t all = (uint64_t{2} << surroundings_.tree.children.size()) - 1;
+  const uint64_t all =
+      (uint64_t{2} << host_environment_.tree.children.size()) - 1;
   if (left_sources_ != all) return;
   if (is_root()) {
     Inspect();
   } else {
-    surroundings_.to_parent.rest().set_all_left(true);
+    host_environment_.to_parent.rest().set_all_left(true);
   }
 }
 
 // ---- Missing ranks, and what they are doing.
 
 void Liveness::OnProbe(const wire::Probe& probe) {
-  *surroundings_.to_children.mutable_probe() = probe;
-  stalls_.probe().Begin(probe, surroundings_.table, now_ns_);
+  *host_environment_.to_children.mutable_probe() = probe;
+  stalls_.probe().Begin(probe, host_environment_.table, now_ns_);
   Inspect();
 }
 
@@ -220,7 +222,7 @@ bool Liveness::Explain(
 void Liveness::AskEverybody(const Situation& situation) {
   if (situation.over || PhaseIn(situation) == Phase::kEnding) return;
   if (!is_root()) {
-    surroundings_.to_parent.rest().set_explains_all(true);
+    host_environment_.to_parent.rest().set_explains_all(true);
     return;
   }
   stalls_.AskEverybody();
@@ -247,17 +249,17 @@ void Liveness::Conclude(const wire::Answer& answer) {
     warnings_.push_back(absl::StrCat("the world ends because of these ranks:",
                                      verdict.details));
   }
-  surroundings_.end_world(verdict.message, false);
+  host_environment_.end_world(verdict.message, false);
 }
 
 void Liveness::Inspect() {
   std::optional<wire::Answer> answer = stalls_.probe().TakeAnswer(now_ns_);
   if (!is_root()) {
     if (answer.has_value()) {
-      *surroundings_.to_parent.rest().mutable_answer() = *std::move(answer);
+      *host_environment_.to_parent.rest().mutable_answer() = *std::move(answer);
     }
     for (wire::Stall& stall : stalls_.TakeStalls(now_ns_)) {
-      *surroundings_.to_parent.rest().add_stalls() = std::move(stall);
+      *host_environment_.to_parent.rest().add_stalls() = std::move(stall);
     }
     return;
   }
@@ -265,13 +267,15 @@ void Liveness::Inspect() {
     Conclude(*answer);
     if (answer->probe() == last_call_) {
       last_call_answered_ = true;
-      surroundings_.decision_maker.OnDeparture(*departure_);
+      host_environment_.decision_maker.OnDeparture(*departure_);
     }
   }
-  const uint64_t all = (uint64_t{2} << surroundings_.tree.children.size()) - 1;
+  const uint64_t all =
+      (uint64_t{2} << host_environment_.tree.children.size()) - 1;
   if (left_sources_ == all && last_call_answered_) {
     // An answer might come after the shutdown, so it is awaited first.
-    if (!stalls_.probe().is_open()) surroundings_.decision_maker.OnAllLeft();
+    if (!stalls_.probe().is_open())
+      host_environment_.decision_maker.OnAllLeft();
     return;
   }
   if (auto probe = stalls_.NextProbe(now_ns_); probe.has_value()) {

@@ -87,7 +87,7 @@ class Liveness {
     std::shared_ptr<const std::vector<int>> pids;  // null: not known
   };
   // What it reads, and where it puts messages to others; must outlive it.
-  struct Surroundings {
+  struct HostEnvironment {
     const TreePosition& tree;
     const Membership& membership;
     TensorTable& table;
@@ -99,7 +99,7 @@ class Liveness {
     // Returns true if the world is aborted.
     std::function<bool(const std::string& reason, bool is_cut_off)> end_world;
   };
-  Liveness(const Options& options, Surroundings surroundings);
+  Liveness(const Options& options, HostEnvironment host_environment);
 
   // What this rank does, apart from its decisions.
   struct Situation {
@@ -141,13 +141,13 @@ class Liveness {
   // Records this rank's latest actions: it has submitted the slot's operation;
   // it is about to forget ids; it has executed a decision.
   void OnSubmit(const TensorSlot& slot) { stalls_.probe().OnSubmit(slot); }
-  void OnForget() { stalls_.probe().KeepLastName(surroundings_.table); }
+  void OnForget() { stalls_.probe().KeepLastName(host_environment_.table); }
   void OnDone(const std::string& name) {
     stalls_.probe().OnDone(name, now_ns_);
   }
 
  private:
-  bool is_root() const { return surroundings_.tree.parent < 0; }
+  bool is_root() const { return host_environment_.tree.parent < 0; }
   Phase PhaseIn(const Situation& situation) const;
   bool OnLost(const Heartbeat::Lost& lost);
   // This rank has waited long at the gate of the next decision.
@@ -162,7 +162,7 @@ class Liveness {
   void Conclude(const wire::Answer& answer);
 
   const Options options_;
-  const Surroundings surroundings_;
+  const HostEnvironment host_environment_;
   const absl::Duration late_after_;
   Heartbeat heartbeat_;
   StallInspector stalls_;

@@ -281,7 +281,7 @@ class Negotiator {
   void ComeToGate();
   void Decide(wire::Decision decision);
   absl::Status Apply(const wire::Decision& decision);
-  absl::Status ApplyBatch(const wire::Batch& batch, Decision decision);
+  absl::Status ApplyBucket(const wire::Bucket& bucket, Decision decision);
   absl::Status Register(
       const google::protobuf::RepeatedPtrField<wire::Registration>& registered);
   absl::Status ApplyFailure(const wire::Failure& failure, Decision decision);

@@ -68,8 +68,8 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
   Decision decision;
   decision.number = ++last_decision_;
   switch (message.kind_case()) {
-    case wire::Decision::kBatch:
-      return ApplyBatch(message.batch(), std::move(decision));
+    case wire::Decision::kBucket:
+      return ApplyBucket(message.bucket(), std::move(decision));
     case wire::Decision::kFailure:
       return ApplyFailure(message.failure(), std::move(decision));
     case wire::Decision::kAdded:
@@ -119,33 +119,34 @@ absl::Status Negotiator::Register(
   return absl::OkStatus();
 }
 
-absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
-                                    Decision decision) {
-  if (!membership_.exists(batch.process_set())) {
+absl::Status Negotiator::ApplyBucket(const wire::Bucket& bucket,
+                                     Decision decision) {
+  if (!membership_.exists(bucket.process_set())) {
     return ProtocolError("a bucket of a process set that does not exist");
   }
-  decision.kind = Decision::Kind::kBatch;
-  decision.process_set = batch.process_set();
-  const int members = membership_.size(batch.process_set());
-  if (batch.joined() >= static_cast<uint32_t>(members)) {
+  decision.kind = Decision::Kind::kBucket;
+  decision.process_set = bucket.process_set();
+  const int members = membership_.size(bucket.process_set());
+  if (bucket.joined() >= static_cast<uint32_t>(members)) {
     return ProtocolError("a bucket without participants");
   }
-  decision.participants = members - static_cast<int>(batch.joined());
-  if (absl::Status status = Register(batch.registered()); !status.ok()) {
+  decision.participants = members - static_cast<int>(bucket.joined());
+  if (absl::Status status = Register(bucket.registered()); !status.ok()) {
     return status;
   }
-  if (absl::Status status = Register(batch.absent_registered()); !status.ok()) {
+  if (absl::Status status = Register(bucket.absent_registered());
+      !status.ok()) {
     return status;
   }
 
   // Ranks outside of the set know its operations only if they passed them on.
   // Ranks that have joined know them by the request.
-  const bool member = membership_.IsMember(batch.process_set(), options_.rank);
+  const bool member = membership_.IsMember(bucket.process_set(), options_.rank);
   const bool joined = membership_.has_joined(options_.rank);
   bool known = true;
   bool counts_waiting_leaves = true;
-  ValueReader last_ranks(batch.last_ranks());
-  ValueReader lateness(batch.lateness_us());
+  ValueReader last_ranks(bucket.last_ranks());
+  ValueReader lateness(bucket.lateness_us());
   const auto append = [&](TensorSlot* slot, const Request* request) {
     Decision::Tensor tensor;
     uint64_t value = 0;
@@ -189,23 +190,23 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     append_absent(registration.slot);
     return true;
   };
-  known = VisitKnownIds(batch.ids(), append_registered) && known;
-  for (const auto& registration : batch.registered()) {
+  known = VisitKnownIds(bucket.ids(), append_registered) && known;
+  for (const auto& registration : bucket.registered()) {
     append_registered(*table_.FindById(registration.id()));
   }
-  for (const std::string& name : batch.names()) {
+  for (const std::string& name : bucket.names()) {
     append(table_.Find(name), nullptr);
   }
-  for (const wire::Request& described : batch.requests()) {
+  for (const wire::Request& described : bucket.requests()) {
     const auto request = FromWire(described);
     if (!request.ok()) return request.status();
     append(table_.Find(request->name), &*request);
   }
-  known = VisitKnownIds(batch.absent_ids(), append_absent_registered) && known;
-  for (const std::string& name : batch.absent_names()) {
+  known = VisitKnownIds(bucket.absent_ids(), append_absent_registered) && known;
+  for (const std::string& name : bucket.absent_names()) {
     append_absent(table_.Find(name));
   }
-  for (const auto& registration : batch.absent_registered()) {
+  for (const auto& registration : bucket.absent_registered()) {
     append_absent_registered(*table_.FindById(registration.id()));
   }
   if (!known) {

@@ -19,7 +19,7 @@ namespace hvdlite::negotiation {
 
 // To add a kind of operation, add its value and its row in kCollectives. Its
 // handling follows from these, except for the call of the data plane that
-// carries it out (negotiation/engine/batch_collective.cc).
+// carries it out (negotiation/engine/bucket_collective.cc).
 
 // The values are sent between ranks: only append.
 enum class Collective : uint8_t {
@@ -63,7 +63,7 @@ struct CollectiveTraits {
   bool has_root = false;  // Request::root_rank, a member
   // Runs in buckets with others of its kind; otherwise by a decision of its
   // own.
-  bool in_batches = true;
+  bool in_buckets = true;
   // A rank may submit it without an input: Operation::absent.
   bool may_be_absent = false;
   // At its gate, a waiting leaf counts as arrived without a message; see Gates.
@@ -110,17 +110,17 @@ inline constexpr CollectiveTraits kCollectives[] = {
      .name = "ADD_PROCESS_SET",
      .memory = MemoryRule::kNone,
      .after_join = AfterJoin::kNeedsAll,
-     .in_batches = false},
+     .in_buckets = false},
     {.collective = Collective::kRemoveProcessSet,
      .name = "REMOVE_PROCESS_SET",
      .memory = MemoryRule::kNone,
      .after_join = AfterJoin::kNeedsAll,
-     .in_batches = false},
+     .in_buckets = false},
     {.collective = Collective::kJoin,
      .name = "JOIN",
      .memory = MemoryRule::kNone,
      .after_join = AfterJoin::kNeutral,
-     .in_batches = false},
+     .in_buckets = false},
 };
 inline constexpr int kNumCollectives = std::size(kCollectives);
 

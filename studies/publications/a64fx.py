@@ -40,7 +40,7 @@ def measured(bench, run):
     """Returns images/s, seconds of an epoch and of an evaluation, and accuracy in %. At the published scale the
     seconds are measured, otherwise computed for the same number of images from the speed of fewer images."""
     speed, tested = run.speed("images", warmup=1), run.report["evaluation"]
-    evaluation = evaluation_seconds((bench.folder / run.report["settings"]["report"]).with_name("trace.json"))
+    evaluation = evaluation_seconds((bench.directory / run.report["settings"]["report"]).with_name("trace.json"))
     if bench.scale == "published":
         return speed, run.report["seconds"], evaluation, 100 * tested["accuracy"]
     return (speed, TRAINING_IMAGES / speed, evaluation * TEST_IMAGES / tested["images"], 100 * tested["accuracy"])
@@ -49,11 +49,11 @@ def measured(bench, run):
 def single_node(bench, page):
     """An epoch of PACS, three domains for training and one for evaluation."""
     images = bench.pick(small=3, published=None, tiny=1)  # per class and domain
-    pacs = bench.data("pacs", PACS, ["generate_pacs", "--output", "{folder}", "--size", bench.pick(227, 227, tiny=32)]
+    pacs = bench.data("pacs", PACS, ["generate_pacs", "--output", "{directory}", "--size", bench.pick(227, 227, tiny=32)]
                       + (["--images-per-class", images] if images else ["--full"]))
     side = bench.pick(small=224, published=224, tiny=32)
     batch = bench.pick(small=8, published=32, tiny=4)
-    words = ["train_resnet50", "--stem", "imagenet", "--data-dir", pacs.folder, "--train-domains", ",".join(PACS[:3]),
+    words = ["train_resnet50", "--stem", "imagenet", "--data-dir", pacs.directory, "--train-domains", ",".join(PACS[:3]),
              "--val-domains", PACS[3], "--augmentation", "domain-generalisation", "--image-size", side,
              "--batch-size-per-rank", batch, "--workers",
              bench.pick(small=1, published=4), "--epochs", 1, "--log-interval", bench.pick(2, 10, tiny=1),
@@ -103,7 +103,7 @@ def single_node(bench, page):
                  "compiler 12 or later, which can link with it)",
                  "cmake --preset release -DCMAKE_CXX_COMPILER=FCC -DCMAKE_PREFIX_PATH=ITS_LIBTORCH\n"
                  "cmake --build --preset release --target train_resnet50 generate_pacs hvdliterun\n"
-                 "LD_LIBRARY_PATH=FOLDER_OF_BLAS studies/study a64fx")
+                 "LD_LIBRARY_PATH=DIRECTORY_OF_BLAS studies/study a64fx")
 
 
 NOTES = """\

@@ -36,7 +36,7 @@ def run(bench, page):
 
 
 def path(bench, file):
-    return os.path.relpath(ROOT / file, bench.folder)
+    return os.path.relpath(ROOT / file, bench.directory)
 
 
 # ---- The sweep.
@@ -62,24 +62,24 @@ def hosts():
 
 def measure(bench, page, nodes, epochs):
     """Runs the sweep and returns its rows."""
-    folder = bench.folder / "sweep"
+    directory = bench.directory / "sweep"
     spec = specs.changed(bench.pick(small="a64fx_scaling_small.txt", published=pathlib.Path(SPEC).name), {
         "threads: [1, 2]": "threads: 2", "ranks: [1, 2]": "ranks: 2"} if bench.scale == "tiny" else {})
-    file = folder / "spec.txt"
+    file = directory / "spec.txt"
     if not (bench.resume and file.exists() and file.read_text(encoding="utf-8") == spec):
-        shutil.rmtree(folder / "results", ignore_errors=True)
-    folder.mkdir(exist_ok=True)
+        shutil.rmtree(directory / "results", ignore_errors=True)
+    directory.mkdir(exist_ok=True)
     file.write_text(spec, encoding="utf-8")
-    words = ["scaling_sweep", "{folder}/spec.txt", "--output", "{folder}/results"]
+    words = ["scaling_sweep", "{directory}/spec.txt", "--output", "{directory}/results"]
     bench.data(bench.pick(small="cifar10_small", published="cifar10"), FILES, [
-        "generate_cifar10", "--output", "{folder}", "--train-images", bench.pick(small=256, published=50000, tiny=64),
+        "generate_cifar10", "--output", "{directory}", "--train-images", bench.pick(small=256, published=50000, tiny=64),
         "--test-images", bench.pick(small=10, published=10000)], real=bench.scale == "published")
     if bench.scale == "published":
         words += ["--hosts", hosts()]
     else:
         words += ["--repeats", bench.pick(small=5, published=3, tiny=1)]
     bench.run("sweep", words)
-    with open(folder / "results" / "table.csv", encoding="utf-8", newline="") as file:
+    with open(directory / "results" / "table.csv", encoding="utf-8", newline="") as file:
         rows = [{"setting": row["setting"], **{key: int(row[key]) for key in ("nodes", "ranks", "threads")},
                  "speed": float(row["items_per_second_median"]), "epoch": float(row["epoch_seconds"]),
                  "efficiency": float(row["efficiency"]) if row["efficiency"] else None}
@@ -187,8 +187,8 @@ def recompute(page, published):
 
 def model(bench, page):
     subsets = [] if bench.scale == "tiny" else ["--subsets"]
-    bench.run("fit", [path(bench, MODEL), "fit", path(bench, TABLE), *subsets, "--json", "{folder}/fit.json"])
-    fit = json.loads((bench.folder / "fit" / "fit.json").read_text(encoding="utf-8"))
+    bench.run("fit", [path(bench, MODEL), "fit", path(bench, TABLE), *subsets, "--json", "{directory}/fit.json"])
+    fit = json.loads((bench.directory / "fit" / "fit.json").read_text(encoding="utf-8"))
     rows, worst = [], 0
     for column in fit["columns"]:
         every = column.get("all_choices_of_rows", {}).get("that_tell_all_parameters")
@@ -238,8 +238,8 @@ def predict(bench, page):
     nodes = [8, 128, 1024]
     bench.run("predict", [path(bench, MODEL), "predict", path(bench, TABLE), "--columns", "GNU/1", "--nodes",
                           ",".join(map(str, nodes)), "--scale-sim", "scale_sim", "--max-simulated-ranks",
-                          bench.pick(small=1024, published=1024, tiny=16), "--json", "{folder}/predict.json"])
-    found = json.loads((bench.folder / "predict" / "predict.json").read_text(encoding="utf-8"))
+                          bench.pick(small=1024, published=1024, tiny=16), "--json", "{directory}/predict.json"])
+    found = json.loads((bench.directory / "predict" / "predict.json").read_text(encoding="utf-8"))
     rows = [[str(one["nodes"]), one["system"].replace("horovod", "Horovod"), one["strong_scaling"]["epoch_seconds"],
              one["strong_scaling"]["times_as_fast_as_horovod"], 1e3 * one["weak_scaling"]["step_seconds"],
              one["weak_scaling"]["times_as_fast_as_horovod"], one["times_beyond_fitted"],

@@ -52,7 +52,7 @@ DIFFERS = {
 
 
 def read(bench, file):
-    return json.loads((bench.folder / file).read_text(encoding="utf-8"))
+    return json.loads((bench.directory / file).read_text(encoding="utf-8"))
 
 
 def minutes(text):
@@ -72,19 +72,19 @@ def may_be_bad(words):
 
 
 def here(bench, path):
-    return os.path.relpath(path, bench.folder)
+    return os.path.relpath(path, bench.directory)
 
 
 def judge(bench, name, targets, runs):
     """Returns bench_report's verdict over runs and its output; without values, why there is no verdict."""
     # Never resumed: it takes no time, and the command would be the same for other runs.
-    (bench.folder / name / "run.json").unlink(missing_ok=True)
+    (bench.directory / name / "run.json").unlink(missing_ok=True)
     try:
         done = bench.run(name, may_be_bad(
-            [here(bench, STUDIES / "bench_report"), "--json", "{folder}/verdict.json", "--target", targets, *runs]))
+            [here(bench, STUDIES / "bench_report"), "--json", "{directory}/verdict.json", "--target", targets, *runs]))
     except launch.Failed:
         return ({"benchmarks": [], "missing": [], "deviation_quantile_percent": None, "performance": None},
-                (bench.folder / name / "stderr").read_text(encoding="utf-8"))
+                (bench.directory / name / "stderr").read_text(encoding="utf-8"))
     return read(bench, f"{name}/verdict.json"), done.output
 
 
@@ -97,8 +97,8 @@ def run(bench, page):
     loader = next(job for job in json.loads(jobs.read_text(encoding="utf-8")) if job.get("data"))
     # The names of ImageNet's directories.
     pictures = bench.data("pictures", ["train", "val"], ["sh", "-c", " ".join([
-        *map(str, loader["data"]["generate"]), "--output {folder} && mv {folder}/photo {folder}/train && "
-        "mv {folder}/sketch {folder}/val"])])
+        *map(str, loader["data"]["generate"]), "--output {directory} && mv {directory}/photo {directory}/train && "
+        "mv {directory}/sketch {directory}/val"])])
 
     bench.run("suite", may_be_bad([
         here(bench, STUDIES / "bench_suite"), "--jobs", here(bench, jobs), "--runs", runs, "--target", "first",
@@ -110,7 +110,7 @@ def run(bench, page):
     verdict, text = judge(bench, "verdict", "runs/targets.json", judged)
     to_gpu, text_to_gpu = judge(bench, "verdict_to_gpu", here(bench, STUDIES / "bench_jobs/targets.json"), judged)
     rows = {row["name"]: row for row in verdict["benchmarks"]}
-    summaries = [(bench.folder / f"runs/run{index}/summary.txt").read_text(encoding="utf-8")
+    summaries = [(bench.directory / f"runs/run{index}/summary.txt").read_text(encoding="utf-8")
                  for index in range(1, runs + 1)]
     last = summaries[-1]
     took = minutes(last)
@@ -162,7 +162,7 @@ def run(bench, page):
               "`sd%` is in percent here; in the published table it is a share in spite of its name.",
               heading="Verdict, relative to the published targets")
 
-    reports = sorted((bench.folder / "runs").glob("run*/reports/reports_0.json"))
+    reports = sorted((bench.directory / "runs").glob("run*/reports/reports_0.json"))
     page.table("A report", ["field", "value"], [
         [name, f"{len(value)} values" if isinstance(value, list) else json.dumps(value)]
         for name, value in sorted(read(bench, reports[0])[0].items()) if name != "hostname"],
@@ -177,7 +177,7 @@ def run(bench, page):
                  "  --optimizer adam --lr 0.0007 --clip-norm 0.5")
     if not pictures.real:
         page.missing("ImageNet for the loader", "its pictures may not be redistributed",
-                     "studies/study mila --data FOLDER   # FOLDER/pictures/{train,val}/CLASS/*.JPEG")
+                     "studies/study mila --data DIRECTORY   # DIRECTORY/pictures/{train,val}/CLASS/*.JPEG")
 
 
 STUDY = Study(

@@ -23,7 +23,7 @@ NODES = ["-np", 2, "--launcher", "srun", "--map-by", "ppr:1:node"]  # a rank on 
 
 def run(bench, page):
     digits = bench.data("mnist", MNIST, [
-        "generate_mnist", "--output", "{folder}", "--plain", "--train-images", bench.pick(6000, 60000, tiny=256),
+        "generate_mnist", "--output", "{directory}", "--plain", "--train-images", bench.pick(6000, 60000, tiny=256),
         "--test-images", bench.pick(1000, 10000, tiny=64)])
     mnist(bench, page, digits)
     same_losses(bench, page, digits)
@@ -84,7 +84,7 @@ def mnist(bench, page, digits):
     losses, done = {}, {}
     for ranks in (1, 2):
         name = "mnist of " + count(ranks)
-        words = ["--data-dir", digits.folder, "--epochs", epochs, "--manual", "--sum-gradients", "--debug-print",
+        words = ["--data-dir", digits.directory, "--epochs", epochs, "--manual", "--sum-gradients", "--debug-print",
                  "--report", "{report}"]
         done[ranks] = (bench.launch(name, NODES, ["train_mnist", *words]) if ranks == 2 and has_nodes(bench)
                        else launch(bench, name, ranks, words))
@@ -112,9 +112,9 @@ def mnist(bench, page, digits):
               + excerpt(bench, "mnist_of_2_ranks", r"\[\d/2\] Epoch 0"))
 
 
-def excerpt(bench, folder, beginning):
+def excerpt(bench, directory, beginning):
     """Returns the lines of a program's output that begin with `beginning`, as a block."""
-    output = (bench.folder / folder / "stdout").read_text(encoding="utf-8")
+    output = (bench.directory / directory / "stdout").read_text(encoding="utf-8")
     return "```\n" + "\n".join(sorted(re.findall(f"^{beginning}.*$", output, re.MULTILINE))) + "\n```"
 
 
@@ -123,7 +123,7 @@ def same_losses(bench, page, digits):
     found = {}
     for ranks in (1, 2, 3):
         report = launch(bench, "losses of " + count(ranks), ranks, [
-            "--data-dir", digits.folder, "--epochs", 1, "--report", "{report}"]).report
+            "--data-dir", digits.directory, "--epochs", 1, "--report", "{report}"]).report
         found[ranks] = (report["loss"]["last"], report["evaluation"]["loss"])
     page.table("The gradient of the whole batch, dropout 0.5", ["ranks", "train loss of epoch 0", "test loss after it"],
                [[str(ranks), f"{losses[0]:.7f}", f"{losses[1]:.7f}"] for ranks, losses in found.items()],
@@ -277,6 +277,6 @@ STUDY = Study(
     ),
     notes=("The four steps are marked (1) to (4) in [trainers/train_mnist.cc](../../trainers/train_mnist.cc). Batch "
            "scripts for Haswell and KNL nodes are in [clusters.md](../../docs/clusters.md#slurm)."),
-    data=("MNIST's four files (`train-images-idx3-ubyte` and so on), in FOLDER or FOLDER/mnist. They are distributed "
+    data=("MNIST's four files (`train-images-idx3-ubyte` and so on), in DIRECTORY or DIRECTORY/mnist. They are distributed "
           "compressed: `gunzip *.gz` first (`train_mnist` itself reads both forms)."),
 )

@@ -26,13 +26,13 @@ PUBLISHED = {
 def run(bench, page):
     shortest, longest = 30, bench.pick(400, 700, tiny=40)
     proteins = bench.data("pssp", [TRAIN, TEST], [
-        "generate_pssp", "--output", "{folder}", "--filtered", "--proteins",
+        "generate_pssp", "--output", "{directory}", "--filtered", "--proteins",
         bench.pick(320, PROTEINS[0], tiny=40), "--test-proteins",
         bench.pick(10, PROTEINS[1], tiny=4), "--min-length", shortest, "--max-length", longest])
     generated = "" if proteins.real else generated_of(shortest, longest)
     compare_speed(bench, page, proteins, generated)
-    folder = bench.folder / proteins.folder
-    if proteins.real and any(is_rebuilt(folder / file) for file in (TRAIN, TEST)):
+    directory = bench.directory / proteins.directory
+    if proteins.real and any(is_rebuilt(directory / file) for file in (TRAIN, TEST)):
         proteins.remark = ("not Princeton's files, but rebuilt without terminals, solvent accessibility "
                            "and profile; `train_transformer` does not read these")
     compare_losses(bench, page, proteins, generated)
@@ -43,7 +43,7 @@ def run(bench, page):
             "pages of both sockets, half of them over the link between the sockets; one rank per socket uses its own "
             "memory (`--mem bind`). This part of the published gain cannot be seen here. The study does not say how "
             "much of the factor 1.71 it is",
-            "studies/study pssp --data FOLDER    # on a machine with two NUMA nodes and 40 cores")
+            "studies/study pssp --data DIRECTORY    # on a machine with two NUMA nodes and 40 cores")
 
 
 def count(number, what):
@@ -119,7 +119,7 @@ def sweep_spec(bench, proteins, jemalloc):
                              batch="--global-batch-size")]
     return "\n".join([
         'name: "pssp"',
-        f'command: ["train_transformer", "--data-dir", "{proteins.folder}", "--epochs", "1", '
+        f'command: ["train_transformer", "--data-dir", "{proteins.directory}", "--epochs", "1", '
         '"--threads", "{threads}", "--report", "{report}"]',
         "scaling: STRONG", 'items: "sequences"', f"items_per_epoch: {PROTEINS[0]}",
         f"repeats: {bench.pick(1, 2)}", f"time_limit_seconds: {bench.pick(1200, 3600)}",
@@ -129,7 +129,7 @@ def sweep_spec(bench, proteins, jemalloc):
 def compare_speed(bench, page, proteins, generated):
     threads, jemalloc = threads_of_two(bench), bench.has_library("jemalloc")
     rows = bench.sweep("speed", sweep_spec(bench, proteins, jemalloc))
-    log = next((bench.folder / "speed/sweep").rglob("output.log"))
+    log = next((bench.directory / "speed/sweep").rglob("output.log"))
     generated = generated or other_size(proteins, log.read_text(encoding="utf-8"))
     seconds = {row["setting"]: row["epoch_seconds"] for row in rows}
     together = TOGETHER + (", jemalloc" if jemalloc else ", malloc keeps memory")
@@ -177,14 +177,14 @@ LINE = re.compile(r"train_loss +([\d.]+) test_loss: +([\d.]+) train_acc ([\d.]+)
 def compare_losses(bench, page, proteins, generated):
     """Trains the whole first epoch. If this would take hours, uses generated short proteins, which show the
     effect of a step with 20 sequences per rank."""
-    folder, real = proteins.folder, proteins.real and bench.scale == "published"
+    directory, real = proteins.directory, proteins.real and bench.scale == "published"
     if bench.scale != "published":
-        folder = bench.data("pssp_short", [TRAIN, TEST], [
-            "generate_pssp", "--output", "{folder}", "--filtered", "--proteins", bench.pick(400, None, tiny=80),
+        directory = bench.data("pssp_short", [TRAIN, TEST], [
+            "generate_pssp", "--output", "{directory}", "--filtered", "--proteins", bench.pick(400, None, tiny=80),
             "--test-proteins", bench.pick(40, None, tiny=4), "--min-length", 20, "--max-length", 40],
-            real=False).folder
+            real=False).directory
         generated = f"{bench.pick(400, None, tiny=80)} " + generated_of(20, 40)
-    words = ["train_transformer", "--data-dir", folder, "--epochs", 1, "--deal", "random"]
+    words = ["train_transformer", "--data-dir", directory, "--epochs", 1, "--deal", "random"]
     if not real:
         words += ["--warmup-steps", 100]
     alone = ["-np", 1, "--threads", bench.cores, "--comm-core", "none"]
@@ -226,7 +226,7 @@ def profile(bench, page, proteins):
     """Repeats the study's --profile: the times of operators, and whether they use all threads."""
     steps = bench.pick(2, 40, tiny=1)
     found = {threads: operators(bench.run("profile of " + count(threads, "thread"), [
-        "train_transformer", "--data-dir", proteins.folder, "--batch-size-per-rank", SEQUENCES,
+        "train_transformer", "--data-dir", proteins.directory, "--batch-size-per-rank", SEQUENCES,
         "--max-steps", steps, "--no-test", "--threads", threads, "--profile"], {**BOUND, **bench.openblas}).output)
         for threads in (1, bench.cores)}
     one, many = found[1], found[bench.cores]
@@ -248,7 +248,7 @@ def profile(bench, page, proteins):
     else:
         page.missing("`LayerNorm` backward", f"`{backward}` took less than the profile's limit of a millisecond, or "
                      "has another name in this LibTorch; this command prints the names",
-                     "train_transformer --data-dir FOLDER --batch-size-per-rank 20 --max-steps 4 --no-test --profile")
+                     "train_transformer --data-dir DIRECTORY --batch-size-per-rank 20 --max-steps 4 --no-test --profile")
 
 
 STUDY = Study(
@@ -318,8 +318,8 @@ STUDY = Study(
         "instead of 4000. In each step the learning rate is 253 times as high; at the end of one process's epoch (20 "
         "steps instead of 277) it is 18 times as high.",
     ),
-    data=(f"`{TRAIN}` and `{TEST}` of <http://www.princeton.edu/~jzthree/datasets/ICML2014/>, in FOLDER or "
-          "FOLDER/pssp. They are identified by their names only. A page notes if they were rebuilt instead of "
+    data=(f"`{TRAIN}` and `{TEST}` of <http://www.princeton.edu/~jzthree/datasets/ICML2014/>, in DIRECTORY or "
+          "DIRECTORY/pssp. They are identified by their names only. A page notes if they were rebuilt instead of "
           "Princeton's. If a directory also has the unfiltered `cullpdb+profile_6133.npy.gz`, the filtered pair is "
           "used."),
 )

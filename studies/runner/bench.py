@@ -40,20 +40,20 @@ class Run:
 
 
 class Bench:
-    """Runs programs in `folder`. Each run has its own directory for its output. Programs of the build
+    """Runs programs in `directory`. Each run has its own directory for its output. Programs of the build
     are found by name. All commands are printed and all output is kept."""
 
-    def __init__(self, study, scale, build, folder, data_folder=None, resume=False, say=print):
+    def __init__(self, study, scale, build, directory, data_directory=None, resume=False, say=print):
         self.study, self.scale, self.resume, self.say = study, scale, resume, say
         self.build = pathlib.Path(build).resolve()
-        self.folder = pathlib.Path(folder).resolve()
-        self.data_folder = data_folder and pathlib.Path(data_folder).resolve()
+        self.directory = pathlib.Path(directory).resolve()
+        self.data_directory = data_directory and pathlib.Path(data_directory).resolve()
         self.cores, self.numa_nodes = machine.cores(), machine.numa_nodes()
         # Variables that OpenBLAS needs to use this processor; hvdliterun sets them itself.
         self.openblas = launch.openblas_core()
         self.runs, self.sweeps, self.sets = [], [], []
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._scratch = launch.scratch_folder()  # for MPI, which needs short paths
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._scratch = launch.scratch_directory()  # for MPI, which needs short paths
 
     def pick(self, small, published, tiny=None):
         """Returns the number for this scale. Without `tiny`, `small` is used for tiny, too."""
@@ -78,41 +78,41 @@ class Bench:
 
     def run(self, name, words, environment=None, timeout=None, accepted=(0,)):
         """Runs a command to its end. Raises launch.Failed unless its exit code is one of `accepted`.
-        `name` is the name of its directory ("2 ranks"). {report}, {trace} and {folder} in the
+        `name` is the name of its directory ("2 ranks"). {report}, {trace} and {directory} in the
         arguments are paths there. An empty value in the environment unsets a variable."""
-        folder = self._folder_of(name)
-        places = {"{report}": f"{folder}/report.json", "{trace}": f"{folder}/trace.json",
-                  "{folder}": folder}
+        directory = self._directory_of(name)
+        places = {"{report}": f"{directory}/report.json", "{trace}": f"{directory}/trace.json",
+                  "{directory}": directory}
         words = [_filled(word, places) for word in map(str, words)]
         changed = {key: _filled(str(value), places) for key, value in (environment or {}).items()}
         command = " ".join([f"{key}={shlex.quote(value)}" for key, value in changed.items()]
                            + [shlex.quote(word) for word in words])
         self.say(f"  {command}")
-        kept = self._json(f"{folder}/run.json")
+        kept = self._json(f"{directory}/run.json")
         if self.resume and kept and kept["command"] == command:
-            self.runs.append(Run(name, command, kept["seconds"], self._text(folder, "stdout"),
-                                 self._text(folder, "stderr"), self._json(places["{report}"]), kept["others"]))
+            self.runs.append(Run(name, command, kept["seconds"], self._text(directory, "stdout"),
+                                 self._text(directory, "stderr"), self._json(places["{report}"]), kept["others"]))
             return self.runs[-1]
-        self._write(folder, "run.json", "")
-        for earlier in (self.folder / folder).glob("*.json"):  # its programs replace no file
+        self._write(directory, "run.json", "")
+        for earlier in (self.directory / directory).glob("*.json"):  # its programs replace no file
             if earlier.name != "run.json":
                 earlier.unlink()
         start, before = time.monotonic(), machine.busy_seconds()
         try:
-            done = subprocess.run(words, cwd=self.folder, env=self._environment(changed),
+            done = subprocess.run(words, cwd=self.directory, env=self._environment(changed),
                                   capture_output=True, text=True, errors="replace", timeout=timeout)
         except FileNotFoundError:
             raise launch.Failed(f"program '{words[0]}' not found; " + self.how_to_build()) from None
         seconds, after = time.monotonic() - start, machine.busy_seconds()
-        self._write(folder, "stdout", done.stdout)
-        self._write(folder, "stderr", done.stderr)
+        self._write(directory, "stdout", done.stdout)
+        self._write(directory, "stderr", done.stderr)
         if done.returncode not in accepted:
-            raise launch.Failed(f"{command}\nfailed with status {done.returncode}, in {self.folder}:\n"
+            raise launch.Failed(f"{command}\nfailed with status {done.returncode}, in {self.directory}:\n"
                                 + (done.stdout + done.stderr)[-3000:])
         others = ((after[0] - before[0]) - (after[1] - before[1])) / seconds
         run = Run(name, command, seconds, done.stdout, done.stderr,
                   self._json(places["{report}"]), max(0.0, others))
-        self._write(folder, "run.json", json.dumps(
+        self._write(directory, "run.json", json.dumps(
             {"command": command, "seconds": seconds, "others": run.others}) + "\n")
         self.runs.append(run)
         return run
@@ -128,12 +128,12 @@ class Bench:
     def sweep(self, name, spec, timeout=None):
         """Runs scaling_sweep with a spec file's text. Returns the rows of its table.csv. Numbers are
         converted; an empty cell is None."""
-        folder = self._folder_of(name)
-        spec_file, output = self.folder / folder / "spec.txt", self.folder / folder / "sweep"
+        directory = self._directory_of(name)
+        spec_file, output = self.directory / directory / "spec.txt", self.directory / directory / "sweep"
         if not (self.resume and spec_file.exists() and spec_file.read_text(encoding="utf-8") == spec):
             shutil.rmtree(output, ignore_errors=True)
-        self._write(folder, "spec.txt", spec)
-        self.run(name, ["scaling_sweep", f"{folder}/spec.txt", "--output", f"{folder}/sweep"],
+        self._write(directory, "spec.txt", spec)
+        self.run(name, ["scaling_sweep", f"{directory}/spec.txt", "--output", f"{directory}/sweep"],
                  timeout=timeout, accepted=(0, 1))  # 1: all runs of some rows failed
         with open(output / "table.csv", encoding="utf-8", newline="") as file:
             rows = [{key: _value(value) for key, value in row.items()} for row in csv.DictReader(file)]
@@ -144,7 +144,7 @@ class Bench:
 
     def data(self, name, files, generate, real=True):
         """Returns a directory ("data/NAME" in commands) with `files`: the real ones from --data or
-        its directory NAME, otherwise those that the command `generate` makes in {folder}. The name
+        its directory NAME, otherwise those that the command `generate` makes in {directory}. The name
         of a directory stands for all its files. The same command generates data only once.
         Without `real`, files of --data are never used."""
         found = data.provide(name, files, generate, real, self)
@@ -159,8 +159,8 @@ class Bench:
         torch = shutil.which("train_mnist", path=self._path()) or sys.executable
         found = machine.facts(torch)
         reports = [run.report for run in self.runs if run.report]
-        reports += [self._json(file.relative_to(self.folder))
-                    for file in sorted(self.folder.glob("*/*/runs/**/*report*.json"))[:1]]
+        reports += [self._json(file.relative_to(self.directory))
+                    for file in sorted(self.directory.glob("*/*/runs/**/*report*.json"))[:1]]
         told = next((report["machine"] for report in reports if report and report.get("machine")), {})
         for key in ("LibTorch", "oneDNN", "MPI", "UCX", "hvdlite"):
             if key in told:
@@ -178,9 +178,9 @@ class Bench:
 
     def how_to_build(self):
         """Returns the command that builds this study's programs."""
-        folder = os.path.relpath(self.build)
+        directory = os.path.relpath(self.build)
         targets = " ".join(dict.fromkeys(("hvdliterun", "scaling_sweep", *self.study.programs)))
-        return f"build them: cmake --preset release && cmake --build {folder} --target {targets}"
+        return f"build them: cmake --preset release && cmake --build {directory} --target {targets}"
 
     def require_programs(self):
         missing = [name for name in self.study.programs if not self.has(name)]
@@ -190,20 +190,20 @@ class Bench:
     def close(self):
         self._scratch.cleanup()
 
-    def _folder_of(self, name):
-        folder = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
-        (self.folder / folder).mkdir(exist_ok=True)
-        return folder
+    def _directory_of(self, name):
+        directory = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+        (self.directory / directory).mkdir(exist_ok=True)
+        return directory
 
-    def _write(self, folder, file, text):
-        (self.folder / folder / file).write_text(text, encoding="utf-8")
+    def _write(self, directory, file, text):
+        (self.directory / directory / file).write_text(text, encoding="utf-8")
 
-    def _text(self, folder, file):
-        return (self.folder / folder / file).read_text(encoding="utf-8", errors="replace")
+    def _text(self, directory, file):
+        return (self.directory / directory / file).read_text(encoding="utf-8", errors="replace")
 
     def _json(self, path):
         try:
-            return json.loads((self.folder / path).read_text(encoding="utf-8"))
+            return json.loads((self.directory / path).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 

@@ -25,14 +25,14 @@ def parser(description):
     made.add_argument("--scale", choices=["auto", *benches.SCALES], default="auto",
                       help="auto: published if this machine has the study's architecture, cores and NUMA nodes, "
                            "otherwise small; tiny: a minute or two, to check that it runs")
-    made.add_argument("--data", type=pathlib.Path, metavar="FOLDER",
+    made.add_argument("--data", type=pathlib.Path, metavar="DIRECTORY",
                       help="directory of the real data; missing data are replaced by generated ones")
-    made.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="FOLDER",
+    made.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="DIRECTORY",
                       help="build directory of the programs (default: build/release)")
-    made.add_argument("--output", type=pathlib.Path, default=ROOT / "build/studies", metavar="FOLDER",
-                      help="directory of raw output, in FOLDER/NAME (default: build/studies)")
-    made.add_argument("--pages", type=pathlib.Path, metavar="FOLDER",
-                      help="directory of the result pages (default: studies/results; with --scale tiny: FOLDER/NAME "
+    made.add_argument("--output", type=pathlib.Path, default=ROOT / "build/studies", metavar="DIRECTORY",
+                      help="directory of raw output, in DIRECTORY/NAME (default: build/studies)")
+    made.add_argument("--pages", type=pathlib.Path, metavar="DIRECTORY",
+                      help="directory of the result pages (default: studies/results; with --scale tiny: DIRECTORY/NAME "
                            "of --output)")
     made.add_argument("--resume", action="store_true", help="reuse saved runs of the same command")
     return made
@@ -88,12 +88,12 @@ def write_index(studies, pages):
     (pages / "README.md").write_text(render.index(studies, pages), encoding="utf-8")
 
 
-def main(arguments=None, folder=studies_of.FOLDER, description=__doc__):
+def main(arguments=None, directory=studies_of.DIRECTORY, description=__doc__):
     """Returns the exit code: 0: all done; 1: a study failed; 2: the command line or a study is wrong."""
     made = parser(description)
     options = made.parse_args(arguments)
     try:
-        studies = studies_of.load(folder)
+        studies = studies_of.load(directory)
         names = list(studies) if options.names == ["all"] else options.names
         unknown = [name for name in names if name not in studies]
         if unknown:

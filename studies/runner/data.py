@@ -13,7 +13,7 @@ from studies.runner.study import Wrong
 @dataclasses.dataclass
 class Data:
     name: str
-    folder: str      # relative to the output directory, as in commands
+    directory: str      # relative to the output directory, as in commands
     real: bool
     command: str     # the command that generated it; "" for real files
     checksums: dict  # SHA-256 by file
@@ -41,9 +41,9 @@ def checksum(path):
     return digest.hexdigest()
 
 
-def _real_folder(name, files, folder):
+def _real_directory(name, files, directory):
     """Returns the directory that has all the files, or None. Having only some of them is an error."""
-    for place in [folder / name, folder]:
+    for place in [directory / name, directory]:
         present = [file for file in files if (place / file).exists()]
         if len(present) == len(files):
             return place
@@ -55,32 +55,32 @@ def _real_folder(name, files, folder):
 
 def provide(name, files, generate, real, bench):
     """See Bench.data()."""
-    folder = bench.folder / "data" / name
-    real = real and bench.data_folder and _real_folder(name, files, bench.data_folder)
-    if folder.is_symlink():
-        folder.unlink()
+    directory = bench.directory / "data" / name
+    real = real and bench.data_directory and _real_directory(name, files, bench.data_directory)
+    if directory.is_symlink():
+        directory.unlink()
     if real:
-        folder.parent.mkdir(exist_ok=True)
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.symlink_to(real)
+        directory.parent.mkdir(exist_ok=True)
+        if directory.exists():
+            shutil.rmtree(directory)
+        directory.symlink_to(real)
         found = Data(name, f"data/{name}", True, "", {})
     else:
-        words = [str(word).replace("{folder}", f"data/{name}") for word in generate]
+        words = [str(word).replace("{directory}", f"data/{name}") for word in generate]
         command = shlex.join(words)
-        made = folder / "generated.json"  # the command that generated the data
+        made = directory / "generated.json"  # the command that generated the data
         if not made.exists() or json.loads(made.read_text()) != command:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True)
             bench.run(f"data of {name}", words)
             made.write_text(json.dumps(command))
         found = Data(name, f"data/{name}", False, command, {})
-        missing = [file for file in files if not (folder / file).exists()]
+        missing = [file for file in files if not (directory / file).exists()]
         if missing:
             raise Wrong(f"'{command}' did not make {', '.join(missing)}")
-    found.checksums = {file: checksum(folder / file) for file in files}
+    found.checksums = {file: checksum(directory / file) for file in files}
     bench.say("  " + ("files of --data, taken as the real ones:" if found.real
                       else "not the real data: generated files stand in:"))
     for file, digest in found.checksums.items():
-        bench.say(f"    {digest}  {found.folder}/{file}")
+        bench.say(f"    {digest}  {found.directory}/{file}")
     return found

@@ -13,7 +13,7 @@ COMPARISON = ["what", "published", "here", "unit", "what differs"]
 def command_of(study, found):
     """Returns the study's command, with --data if `found` (or None) was measured with real files."""
     real = found and any(data["real"] for data in found["data"])
-    return f"studies/study {study.name}" + (" --data FOLDER" if real else "")
+    return f"studies/study {study.name}" + (" --data DIRECTORY" if real else "")
 
 
 def blocks_of(study, found):

@@ -5,7 +5,7 @@ import importlib.util
 import pathlib
 from typing import Callable
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "publications"
+DIRECTORY = pathlib.Path(__file__).resolve().parent.parent / "publications"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Wrong(Exception):
     """A study, a flag or a file is wrong. str() says what is wrong and what to do."""
 
 
-def load(folder=FOLDER):
+def load(directory=DIRECTORY):
     """Returns all studies of a directory by name, sorted by name."""
     found = {}
-    for file in sorted(pathlib.Path(folder).glob("*.py")):
+    for file in sorted(pathlib.Path(directory).glob("*.py")):
         spec = importlib.util.spec_from_file_location("study_" + file.stem, file)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

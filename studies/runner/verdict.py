@@ -73,16 +73,16 @@ def _read_report(where, report):
     return {**{key: report[key] for key in ("name", "unique_id", "version")}, "failure": failure, "speed": speed}
 
 
-def read_run(folder):
-    """Returns the reports in the files *.json below `folder`, sorted by file name."""
+def read_run(directory):
+    """Returns the reports in the files *.json below `directory`, sorted by file name."""
     expected = "a list of benchmark reports"
     def refuse(error):
         raise Wrong(f"cannot read the run's directory '{error.filename}': {error.strerror}") from error
 
-    files = [pathlib.Path(where) / name for where, _, names in os.walk(folder, onerror=refuse)
+    files = [pathlib.Path(where) / name for where, _, names in os.walk(directory, onerror=refuse)
              for name in names if name.endswith(".json")]
     if not files:
-        raise Wrong(f"no *.json in '{folder}'; expected the reports of one run")
+        raise Wrong(f"no *.json in '{directory}'; expected the reports of one run")
     reports = []
     for file in sorted(files):
         found = read_json(file, expected)

@@ -170,8 +170,8 @@ class Simulator:
 
     def run(self, words, gradients):
         """Runs scale_sim and returns its only world, as JSON."""
-        with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, name) for name in ("gradients.txt", "world.json")]
+        with tempfile.TemporaryDirectory() as directory:
+            files = [os.path.join(directory, name) for name in ("gradients.txt", "world.json")]
             with open(files[0], "w", encoding="utf-8") as file:
                 file.writelines(f"{one} {work!r}\n" for one, work in zip(gradients.elements, gradients.work))
             command = [self._program, *map(str, words), "--gradients", files[0], "--json", files[1]]
@@ -200,14 +200,14 @@ class Simulator:
                  "--backward-ms", computation * (1 - model.forward_share),
                  # The slowest simulated rank is as slow as the slowest of all ranks.
                  "--compute-jitter", model.jitter * harmonic(ranks) / harmonic(simulated),
-                 "--batch-us", us, "--batch-ns-per-byte", ns, "--chunk-bytes", setup.chunk_bytes,
+                 "--bucket-us", us, "--bucket-ns-per-byte", ns, "--chunk-bytes", setup.chunk_bytes,
                  "--fusion-bytes", setup.fusion_bytes,
                  "--min-batch-bytes", setup.min_batch_bytes if setup.overlap else WHEN_SOMEBODY_WAITS]
         for prefix, link in (("node", model.within_node), ("net", model.between_nodes)):
             for name, value in dataclasses.asdict(link).items():
                 words += [f"--{prefix}-{name.replace('_', '-')}", value]
         world = self.run(words, model.gradients)
-        return Step(world["step_ms"] * 1e-3, world["computation_ms"] * 1e-3, world["batches_ms"] * 1e-3,
+        return Step(world["step_ms"] * 1e-3, world["computation_ms"] * 1e-3, world["buckets_ms"] * 1e-3,
                     int(world["steady"]["decisions"]))
 
 

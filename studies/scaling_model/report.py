@@ -207,7 +207,7 @@ def predictions_json(measured, columns):
                 "weak_scaling": {
                     "step_seconds": one.full_step.step, "times_as_fast_as_horovod": one.step_gain,
                     "computation_seconds": one.full_step.computation,
-                    "communication_seconds": one.full_step.communication, "batches": one.full_step.batches,
+                    "communication_seconds": one.full_step.communication, "buckets": one.full_step.buckets,
                     "efficiency": one.weak_efficiency, "exposed_share": one.full_step.exposed / one.full_step.step}}
     return {"source": measured.source, "images": measured.images, "images_per_node_and_step": measured.batch_per_rank,
             "columns": [{"name": column.fit.column.name, "assumptions": column.assumptions,

@@ -196,7 +196,7 @@ class Step:
     step: float           # until all is reduced
     computation: float    # of the slowest rank, with the loss to the communication thread
     communication: float = 0.0  # all allreduces
-    batches: int = 0
+    buckets: int = 0
 
     @property
     def exposed(self):
@@ -230,7 +230,7 @@ def horovod_step(model, images, ranks):
     ready = [computation * (forward + (1 - forward) * part) for part in model.gradients.ready]
     negotiation, lines = negotiation_seconds(model, ranks), model.allreduce_lines(ranks)
     now = computed = begin = communication = 0.0
-    batches = first = 0
+    buckets = first = 0
     while first < len(ready):
         if ready[first] > computed:
             now += (ready[first] - computed) / speed
@@ -249,10 +249,10 @@ def horovod_step(model, images, ranks):
             now += seconds
             computed = min(computation, computed + seconds * speed * model.overlap)
             communication += seconds
-            batches += 1
+            buckets += 1
             first = batch_end
         begin = now
-    return Step(now, computation / speed, communication, batches)
+    return Step(now, computation / speed, communication, buckets)
 
 
 # ---- Epochs.

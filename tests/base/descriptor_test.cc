@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST(ReadFileTest, ReturnsTheWholeFile) {
-  const trainers::TemporaryDirectory folder;
-  const std::string path = folder / "bytes";
+  const trainers::TemporaryDirectory directory;
+  const std::string path = directory / "bytes";
   std::string bytes(300'000, 'x');  // several reads
   bytes[7] = '\0';
   {
@@ -29,12 +29,12 @@ TEST(ReadFileTest, ReturnsTheWholeFile) {
 }
 
 TEST(ReadFileTest, UnreadableFileIsAnErrorWithTheReason) {
-  const trainers::TemporaryDirectory folder;
-  const absl::Status missing = ReadFile((folder / "none").string()).status();
+  const trainers::TemporaryDirectory directory;
+  const absl::Status missing = ReadFile((directory / "none").string()).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.message()),
-              HasSubstr((folder / "none").string()));
-  EXPECT_THAT(std::string(ReadFile(folder.path()).status().message()),
+              HasSubstr((directory / "none").string()));
+  EXPECT_THAT(std::string(ReadFile(directory.path()).status().message()),
               HasSubstr("Is a directory"));
 }
 

@@ -28,11 +28,11 @@ class NewFileTest : public ::testing::Test {
   }
   size_t Files() const {
     return static_cast<size_t>(std::distance(
-        std::filesystem::directory_iterator(folder_.File("")), {}));
+        std::filesystem::directory_iterator(directory_.File("")), {}));
   }
 
-  const timeline::TemporaryFolder folder_;
-  const std::string path_ = folder_.File("file");
+  const timeline::TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("file");
 };
 
 TEST_F(NewFileTest, FileAppearsWithCommit) {
@@ -75,21 +75,21 @@ TEST_F(NewFileTest, LeftoverOfAnEndedProcessIsRemoved) {
 }
 
 TEST_F(NewFileTest, OnlyRegularFilesAreReplaced) {
-  const absl::Status status = NewFile::Open(folder_.File("")).status();
+  const absl::Status status = NewFile::Open(directory_.File("")).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("not a regular file"));
-  EXPECT_THAT(NewFile::Open(folder_.File("none/file")).status().message(),
+  EXPECT_THAT(NewFile::Open(directory_.File("none/file")).status().message(),
               HasSubstr("none/file"));
 }
 
 TEST_F(NewFileTest, StreamsAreWrittenDirectly) {
   EXPECT_FALSE(IsStream(path_));
-  EXPECT_FALSE(IsStream(folder_.File("")));
+  EXPECT_FALSE(IsStream(directory_.File("")));
   for (const char* stream : {"-", "/dev/stdout", "/dev/stderr", "/dev/fd/1",
                              "/dev/null"}) {
     EXPECT_TRUE(IsStream(stream)) << stream;
   }
-  const std::string pipe = folder_.File("pipe");
+  const std::string pipe = directory_.File("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const Descriptor reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
   absl::StatusOr<NewFile> file = NewFile::Open(pipe);
@@ -109,19 +109,20 @@ TEST_F(NewFileTest, StreamsAreWrittenDirectly) {
 
 TEST_F(NewFileTest, SameFileIsRecognizedThroughLinks) {
   timeline::WriteFile(path_, "text");
-  const std::string symbolic = folder_.File("symbolic");
-  const std::string hard = folder_.File("hard");
+  const std::string symbolic = directory_.File("symbolic");
+  const std::string hard = directory_.File("hard");
   std::filesystem::create_symlink(path_, symbolic);
   std::filesystem::create_hard_link(path_, hard);
   EXPECT_TRUE(IsSameFile(path_, path_));
   EXPECT_TRUE(IsSameFile(path_, symbolic));
   EXPECT_TRUE(IsSameFile(symbolic, hard));
-  EXPECT_TRUE(IsSameFile(path_, folder_.File("./file")));
-  timeline::WriteFile(folder_.File("other"), "text");
-  EXPECT_FALSE(IsSameFile(path_, folder_.File("other")));
-  EXPECT_TRUE(IsSameFile(folder_.File("none"), folder_.File("./none")));
-  EXPECT_FALSE(IsSameFile(folder_.File("none"), path_));
-  EXPECT_FALSE(IsSameFile(folder_.File("none"), folder_.File("other none")));
+  EXPECT_TRUE(IsSameFile(path_, directory_.File("./file")));
+  timeline::WriteFile(directory_.File("other"), "text");
+  EXPECT_FALSE(IsSameFile(path_, directory_.File("other")));
+  EXPECT_TRUE(IsSameFile(directory_.File("none"), directory_.File("./none")));
+  EXPECT_FALSE(IsSameFile(directory_.File("none"), path_));
+  EXPECT_FALSE(
+      IsSameFile(directory_.File("none"), directory_.File("other none")));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class SamplesTest(unittest.TestCase):
 
 def sweep(distance, times):
     """The output of hvdlite_bench: one case of 64 bytes with times by implementation."""
-    return {"cases": [{"name": "64", "distance": distance, "contenders": [
+    return {"cases": [{"name": "64", "distance": distance, "implementations": [
         {"name": name, "role": "hvdlite" if name.startswith("hvdlite") else "mpi",
          "samples": samples_of} for name, samples_of in times.items()]}]}
 
@@ -75,8 +75,8 @@ class AllreduceRoundsTest(unittest.TestCase):
 
 
 def case(name, **times):
-    return {"name": name, "contenders": [
-        {"name": contender, "samples": values} for contender, values in times.items()]}
+    return {"name": name, "implementations": [
+        {"name": implementation, "samples": values} for implementation, values in times.items()]}
 
 
 class PeerRoundsTest(unittest.TestCase):
@@ -129,8 +129,8 @@ class LaunchTest(unittest.TestCase):
 
 class BenchPeersTest(unittest.TestCase):
     def test_skipped_without_pytorch_with_a_remedy(self):
-        with tempfile.TemporaryDirectory() as folder:
-            python = os.path.join(folder, "python")
+        with tempfile.TemporaryDirectory() as directory:
+            python = os.path.join(directory, "python")
             with open(python, "w", encoding="utf-8") as file:
                 file.write("#!/bin/sh\nexit 1\n")
             os.chmod(python, 0o755)

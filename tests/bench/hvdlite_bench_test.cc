@@ -30,10 +30,12 @@ using ::testing::Not;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-Contender WithTimes(const char* name, Role role, std::vector<double> values) {
-  Contender contender{name, role, {}, ""};
-  for (const double value : values) contender.samples.push_back({value, 0, {}});
-  return contender;
+Implementation WithTimes(const char* name, Role role,
+                         std::vector<double> values) {
+  Implementation implementation{name, role, {}, ""};
+  for (const double value : values)
+    implementation.samples.push_back({value, 0, {}});
+  return implementation;
 }
 
 // The distance is near in rounds 0 and 3, far in round 1, and changes in round
@@ -50,7 +52,7 @@ Results FourRounds() {
   a_case.elements = {600, 400};
   a_case.before_ns = {100, 400, 100, 249};
   a_case.after_ns = {120, 500, 400, 249};
-  a_case.contenders = {
+  a_case.implementations = {
       WithTimes("ours", Role::kHvdlite, {3, 40, 1, 8}),
       WithTimes("mpi_a", Role::kMpi, {2, 30, 1, 4}),
       WithTimes("mpi_b", Role::kMpi, {4, 20, 1, 2}),
@@ -77,24 +79,27 @@ TEST(DistanceTest, FollowsBothProbes) {
 
 TEST(ResultsTest, RatiosTakeTheBestMpiOfTheSameRound) {
   const Case a_case = FourRounds().cases[0];
-  EXPECT_THAT(RatiosToBestMpi(a_case, a_case.contenders[0], Distance::kNear),
-              ElementsAre(1.5, 4));
-  EXPECT_THAT(RatiosToBestMpi(a_case, a_case.contenders[0], Distance::kFar),
-              ElementsAre(2));
+  EXPECT_THAT(
+      RatiosToBestMpi(a_case, a_case.implementations[0], Distance::kNear),
+      ElementsAre(1.5, 4));
+  EXPECT_THAT(
+      RatiosToBestMpi(a_case, a_case.implementations[0], Distance::kFar),
+      ElementsAre(2));
 }
 
 TEST(ResultsTest, NoRatiosWithoutMpi) {
   Case a_case = FourRounds().cases[0];
-  a_case.contenders.resize(1);
-  EXPECT_THAT(RatiosToBestMpi(a_case, a_case.contenders[0], Distance::kNear),
-              IsEmpty());
+  a_case.implementations.resize(1);
+  EXPECT_THAT(
+      RatiosToBestMpi(a_case, a_case.implementations[0], Distance::kNear),
+      IsEmpty());
 }
 
 TEST(ResultsTest, RoundsWithChangedDistanceAreDropped) {
   const Case a_case = FourRounds().cases[0];
-  EXPECT_THAT(SamplesAt(a_case, a_case.contenders[0], Distance::kNear),
+  EXPECT_THAT(SamplesAt(a_case, a_case.implementations[0], Distance::kNear),
               ElementsAre(3, 8));
-  EXPECT_THAT(SamplesAt(a_case, a_case.contenders[0], Distance::kFar),
+  EXPECT_THAT(SamplesAt(a_case, a_case.implementations[0], Distance::kFar),
               ElementsAre(40));
 }
 
@@ -122,7 +127,7 @@ std::vector<std::string> RowsOnly(const std::string& text) {
 
 TEST(RowsTest, OneRowPerSizeBelowOneHeader) {
   Results results = FourRounds();
-  results.row_contender = "ours";
+  results.row_implementation = "ours";
   results.cases.push_back(results.cases[0]);
   results.cases[1].name = "8000";
   results.cases[1].elements = {2000};
@@ -160,8 +165,9 @@ TEST(RowsTest, ShowEveryCaseAndImplementationWithoutMpi) {
   results.mode = "submit";
   results.cases[0].name = "submit";
   results.cases[0].unit = "ns";
-  results.cases[0].contenders = {WithTimes("a", Role::kHvdlite, {3, 1, 1, 4}),
-                                 WithTimes("b", Role::kHvdlite, {7, 1, 1, 7})};
+  results.cases[0].implementations = {
+      WithTimes("a", Role::kHvdlite, {3, 1, 1, 4}),
+      WithTimes("b", Role::kHvdlite, {7, 1, 1, 7})};
   EXPECT_THAT(
       RowsOnly(Rows(results)),
       ElementsAre("  submit  a                 3.50  3.00  4.00  ns    2 of 4 "
@@ -173,7 +179,7 @@ TEST(RowsTest, ShowEveryCaseAndImplementationWithoutMpi) {
 TEST(RowsTest, SingleBaselineNamesTheColumn) {
   Results results = FourRounds();
   results.mode = "checks";
-  results.cases[0].contenders = {
+  results.cases[0].implementations = {
       WithTimes("checks", Role::kHvdlite, {3, 1, 1, 3}),
       WithTimes("without", Role::kMpi, {2, 1, 1, 2})};
   const std::string text = Rows(results);
@@ -197,8 +203,9 @@ TEST(RowsTest, NoBandwidthForOneRank) {
 TEST(RowsTest, NoIntervalForOneRound) {
   Results results = FourRounds();
   results.cases[0].before_ns = results.cases[0].after_ns = {1};
-  for (Contender& contender : results.cases[0].contenders) {
-    contender.samples.resize(std::min<size_t>(contender.samples.size(), 1));
+  for (Implementation& implementation : results.cases[0].implementations) {
+    implementation.samples.resize(
+        std::min<size_t>(implementation.samples.size(), 1));
   }
   EXPECT_THAT(Rows(results),
               AllOf(HasSubstr("  1.500 [-]"), Not(HasSubstr("inf"))));
@@ -218,7 +225,7 @@ TEST(RowsTest, WarningsArePrinted) {
 
 TEST(RowsTest, WrongResultsAreReportedLast) {
   Results results = FourRounds();
-  results.cases[0].contenders[1].samples[2].wrong = 17;
+  results.cases[0].implementations[1].samples[2].wrong = 17;
   EXPECT_EQ(results.wrong(), 17);
   EXPECT_EQ(results.exit_code(), 3);
   EXPECT_THAT(Rows(results),
@@ -247,18 +254,18 @@ TEST(DetailsTest, BandwidthUsesTheMedian) {
 
 TEST(JsonTest, HoldsSamplesDistancesAndRatios) {
   Results results = FourRounds();
-  results.cases[0].contenders[0].samples[1].raw = {39, 40, 41};
+  results.cases[0].implementations[0].samples[1].raw = {39, 40, 41};
   const nlohmann::json json = nlohmann::json::parse(ToJson(results));
   const nlohmann::json a_case = json["cases"][0];
   EXPECT_EQ(a_case["bytes"], 4000);
   EXPECT_EQ(a_case["distance"],
             nlohmann::json({"near", "far", "moved", "near"}));
-  EXPECT_EQ(a_case["contenders"][2]["samples"],
+  EXPECT_EQ(a_case["implementations"][2]["samples"],
             nlohmann::json({4.0, 20.0, 1.0, 2.0}));
-  EXPECT_EQ(a_case["contenders"][0]["raw"][1].size(), 3u);
-  EXPECT_EQ(a_case["contenders"][0]["ratio_to_best_mpi"]["near"]["median"],
+  EXPECT_EQ(a_case["implementations"][0]["raw"][1].size(), 3u);
+  EXPECT_EQ(a_case["implementations"][0]["ratio_to_best_mpi"]["near"]["median"],
             2.75);
-  EXPECT_EQ(a_case["contenders"][4]["skipped"], "not available");
+  EXPECT_EQ(a_case["implementations"][4]["skipped"], "not available");
   EXPECT_EQ(json["machine"]["processor"], "Some CPU");
 }
 
@@ -273,12 +280,12 @@ TEST(OperationTimesTest, FromLastStartToLastEndOnOneClock) {
 TEST(OperationTimesTest, Percentile99UsesSingleOperations) {
   Case median;
   median.name = "together";
-  median.contenders = {WithTimes("ours", Role::kHvdlite, {50})};
-  median.contenders[0].samples[0].raw = {0, 100};
+  median.implementations = {WithTimes("ours", Role::kHvdlite, {50})};
+  median.implementations[0].samples[0].raw = {0, 100};
   const Case tail = Percentile99(median);
   EXPECT_EQ(tail.name, "together_p99");
-  EXPECT_DOUBLE_EQ(tail.contenders[0].samples[0].value, 99);
-  EXPECT_THAT(tail.contenders[0].samples[0].raw, IsEmpty());
+  EXPECT_DOUBLE_EQ(tail.implementations[0].samples[0].value, 99);
+  EXPECT_THAT(tail.implementations[0].samples[0].raw, IsEmpty());
 }
 
 TEST(TestValuesTest, ExactSumsAreRight) {

@@ -45,9 +45,9 @@ class SweepTest(unittest.TestCase):
 
 class TuneTableTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.table = os.path.join(folder.name, "table.txt")
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.table = os.path.join(directory.name, "table.txt")
 
     def tune(self, run, *words):
         result = run("tune-table", *SHORT, "--max-bytes", "2K", "-o", self.table, *words)

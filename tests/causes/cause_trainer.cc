@@ -99,9 +99,9 @@ class Trainer {
       if (step == 1 && Has("starved")) {
         spinners = std::make_unique<Spinners>(static_cast<int>(flags_.amount));
       }
-      const torch::Tensor batch = Load();
+      const torch::Tensor bucket = Load();
       optimizer.zero_grad();
-      Compute(batch);
+      Compute(bucket);
       optimizer.step();
     }
     const std::chrono::duration<double> seconds =
@@ -132,7 +132,7 @@ class Trainer {
     return input_.slice(0, 0, samples);
   }
 
-  void Compute(const torch::Tensor& batch) {
+  void Compute(const torch::Tensor& bucket) {
     if (Has("slow-rank")) {
       // More work of the same kind.
       const torch::NoGradGuard no_gradients;
@@ -157,7 +157,7 @@ class Trainer {
     if (Has("page-faults")) {
       TouchFreshPages(static_cast<int64_t>(flags_.amount * (24 << 20)));
     }
-    const torch::Tensor loss = network_->forward(batch).square().mean();
+    const torch::Tensor loss = network_->forward(bucket).square().mean();
     loss.backward();
   }
 

@@ -113,8 +113,8 @@ class ChaosTest(unittest.TestCase):
         self.assertAlmostEqual(soak.growth_of(start + after, -5), 0.1)
 
     def test_only_the_launcher_is_asked_to_stop(self):
-        with tempfile.TemporaryDirectory() as folder:
-            launcher = os.path.join(folder, "hvdliterun")
+        with tempfile.TemporaryDirectory() as directory:
+            launcher = os.path.join(directory, "hvdliterun")
             os.symlink(shutil.which("sleep"), launcher)
             mark = "%d.ask" % os.getpid()
             running = [subprocess.Popen([program, "60"], env={job.MARK: mark, **variables})

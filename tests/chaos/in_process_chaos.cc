@@ -177,8 +177,8 @@ void RunTrial(const Trial& trial, Sum& sum) {
   sum.longest_ticks = std::max(sum.longest_ticks, faulty.ticks());
 }
 
-int64_t CountIn(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
+int64_t CountIn(const char* directory) {
+  return std::distance(std::filesystem::directory_iterator(directory), {});
 }
 // A joined thread can be visible in /proc for a moment.
 bool ThreadsAre(int64_t count) {

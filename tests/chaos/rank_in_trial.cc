@@ -4,9 +4,9 @@
 //
 // CHAOS_WATCH is "POINT COUNT RANK START". When this rank of this start (as in
 // HVDLITE_RESTARTS) is at the point for the COUNT-th time, the file `reached`
-// appears in CHAOS_FOLDER; the rank continues when the file `go` exists. A file
-// strike.RANK contains exit, exception or uncaught: the main() thread of this
-// rank does this at its next point. CHAOS_KILL has the same form as
+// appears in CHAOS_DIRECTORY; the rank continues when the file `go` exists. A
+// file strike.RANK contains exit, exception or uncaught: the main() thread of
+// this rank does this at its next point. CHAOS_KILL has the same form as
 // CHAOS_WATCH: the rank kills itself at this point.
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -72,12 +72,12 @@ class Rank {
  public:
   Rank(const std::string& rank, const std::string& start,
        const std::string& store)
-      : folder_(Variable("CHAOS_FOLDER")),
-        strike_(folder_ + "/strike." + rank),
+      : directory_(Variable("CHAOS_DIRECTORY")),
+        strike_(directory_ + "/strike." + rank),
         watched_(Variable("CHAOS_WATCH"), rank, start),
         killed_(Variable("CHAOS_KILL"), rank, start) {
     const std::string program = program_invocation_short_name;
-    is_in_trial_ = program.compare(0, 6, "train_") == 0 && !folder_.empty();
+    is_in_trial_ = program.compare(0, 6, "train_") == 0 && !directory_.empty();
     const size_t colon = store.find_last_of(':');
     if (colon != std::string::npos) {
       store_port_ = std::atoi(store.c_str() + colon + 1);
@@ -92,8 +92,8 @@ class Rank {
     if (!is_in_trial_) return;
     if (killed_.Comes(point)) raise(SIGKILL);
     if (watched_.Comes(point)) {
-      const std::string reached = folder_ + "/reached";
-      const std::string go = folder_ + "/go";
+      const std::string reached = directory_ + "/reached";
+      const std::string go = directory_ + "/go";
       close(open(reached.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
       for (int ms = 0; ms < kLongestHoldMs && access(go.c_str(), F_OK) != 0;
            ++ms) {
@@ -120,7 +120,7 @@ class Rank {
     throw Uncaught();
   }
 
-  const std::string folder_;
+  const std::string directory_;
   const std::string strike_;
   Moment watched_;
   Moment killed_;

@@ -62,21 +62,21 @@ void ReadAsTrace(const std::string& path) {
 }
 
 void Run(FuzzInput input) {
-  static const FuzzFolder folder;
+  static const FuzzDirectory directory;
   const int kind = input.Below(4);
   if (kind == 0) {
-    ReadAsCheckpoint(folder.Write("checkpoint", input.Rest()));
+    ReadAsCheckpoint(directory.Write("checkpoint", input.Rest()));
   } else if (kind == 1) {
-    ReadAsTrace(folder.Write("trace.json", input.Rest()));
+    ReadAsTrace(directory.Write("trace.json", input.Rest()));
   } else {
     // Two per-rank files of a world of two ranks; one process was killed.
-    const std::string path = folder / "parts.json";
-    folder.Write("parts.json.rank00000", input.Until('\0'));
-    folder.Write("parts.json.rank00001", input.Rest());
+    const std::string path = directory / "parts.json";
+    directory.Write("parts.json.rank00000", input.Until('\0'));
+    directory.Write("parts.json.rank00001", input.Rest());
     ReadAsTrace(path);
     if (kind == 3 && timeline::MergeTraceParts(path, 2).ok()) ReadAsTrace(path);
   }
-  folder.Clear();
+  directory.Clear();
 }
 
 }  // namespace

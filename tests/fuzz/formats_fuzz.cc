@@ -19,24 +19,24 @@ namespace {
 
 using namespace hvdlite::trainers;  // NOLINT: all formats
 
-void ReadDigits(const FuzzFolder& folder, FuzzInput& input) {
+void ReadDigits(const FuzzDirectory& directory, FuzzInput& input) {
   const size_t images = input.Number() % 8192;
-  folder.Write("train-images-idx3-ubyte", input.Bytes(images));
-  folder.Write("train-labels-idx1-ubyte", input.Rest());
-  const DigitSet digits = ReadMnist(folder / "", MnistSplit::kTrain);
+  directory.Write("train-images-idx3-ubyte", input.Bytes(images));
+  directory.Write("train-labels-idx1-ubyte", input.Rest());
+  const DigitSet digits = ReadMnist(directory / "", MnistSplit::kTrain);
   FUZZ_CHECK(digits.pixels.size() ==
              digits.labels.size() * static_cast<size_t>(kDigitBytes));
 }
 
-void ReadCifar(const FuzzFolder& folder, FuzzInput& input) {
-  folder.Write("test_batch.bin", input.Rest());
-  const ImageSet images = ReadCifar10(folder / "", Cifar10Split::kTest);
+void ReadCifar(const FuzzDirectory& directory, FuzzInput& input) {
+  directory.Write("test_batch.bin", input.Rest());
+  const ImageSet images = ReadCifar10(directory / "", Cifar10Split::kTest);
   FUZZ_CHECK(images.pixels.size() ==
              images.labels.size() * static_cast<size_t>(kImageBytes));
 }
 
-void ReadArray(const FuzzFolder& folder, FuzzInput& input) {
-  NpyReader reader(folder.Write("a.npy", input.Rest()));
+void ReadArray(const FuzzDirectory& directory, FuzzInput& input) {
+  NpyReader reader(directory.Write("a.npy", input.Rest()));
   FUZZ_CHECK(ElementCount(reader.shape()) >= 0);
   std::array<float, 64> values;
   while (reader.remaining() > 0) {
@@ -45,31 +45,31 @@ void ReadArray(const FuzzFolder& folder, FuzzInput& input) {
   }
 }
 
-void ReadImage(const FuzzFolder& folder, FuzzInput& input) {
-  const RgbImage image = ReadImageFile(folder.Write("image", input.Rest()));
+void ReadImage(const FuzzDirectory& directory, FuzzInput& input) {
+  const RgbImage image = ReadImageFile(directory.Write("image", input.Rest()));
   FUZZ_CHECK(!(image == RgbImage()));
 }
 
 void Run(FuzzInput input) {
-  static const FuzzFolder folder;
+  static const FuzzDirectory directory;
   try {
     switch (input.Below(4)) {
       case 0:
-        ReadDigits(folder, input);
+        ReadDigits(directory, input);
         break;
       case 1:
-        ReadCifar(folder, input);
+        ReadCifar(directory, input);
         break;
       case 2:
-        ReadArray(folder, input);
+        ReadArray(directory, input);
         break;
       default:
-        ReadImage(folder, input);
+        ReadImage(directory, input);
     }
   } catch (const support::InputError& error) {
     FUZZ_CHECK(*error.what() != '\0');
   }
-  folder.Clear();
+  directory.Clear();
 }
 
 }  // namespace

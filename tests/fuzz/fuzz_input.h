@@ -91,9 +91,9 @@ class FuzzInput {
 };
 
 // A directory of this process for files, removed at its end.
-class FuzzFolder {
+class FuzzDirectory {
  public:
-  FuzzFolder() {
+  FuzzDirectory() {
     std::error_code error;
     // In memory if possible. The name must not look like hvdlite's own memory.
     const char* const memory = "/dev/shm";
@@ -104,9 +104,9 @@ class FuzzFolder {
     FUZZ_CHECK(mkdtemp(name.data()) != nullptr);
     path_ = name;
   }
-  ~FuzzFolder() { std::filesystem::remove_all(path_); }
-  FuzzFolder(const FuzzFolder&) = delete;
-  FuzzFolder& operator=(const FuzzFolder&) = delete;
+  ~FuzzDirectory() { std::filesystem::remove_all(path_); }
+  FuzzDirectory(const FuzzDirectory&) = delete;
+  FuzzDirectory& operator=(const FuzzDirectory&) = delete;
 
   // Writes a file that contains only `bytes` and returns its path.
   std::string Write(const std::string& name, std::string_view bytes) const {

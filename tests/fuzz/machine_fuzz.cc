@@ -39,23 +39,23 @@ void PlaceThreads(FuzzInput& input) {
 // Each file is a line with its path, then its text up to a byte 0. No file is
 // outside the directory.
 void ReadFiles(FuzzInput& input) {
-  static const FuzzFolder folder;
-  folder.Clear();
+  static const FuzzDirectory directory;
+  directory.Clear();
   for (int i = 0; !input.empty() && i < 10; ++i) {
     const auto path =
         std::filesystem::path("/" + std::string(input.Until('\n')));
     const std::string name = path.lexically_normal().relative_path().native();
     const std::string_view text = input.Until('\0');
     std::error_code error;
-    const std::filesystem::path file = folder / name;
+    const std::filesystem::path file = directory / name;
     std::filesystem::create_directories(file.parent_path(), error);
     if (error || name.empty() || name.size() > 200 ||
         std::filesystem::exists(file, error) || error || !file.has_filename()) {
       continue;
     }
-    folder.Write(name, text);
+    directory.Write(name, text);
   }
-  const support::SystemFiles files(folder / "");
+  const support::SystemFiles files(directory / "");
   const double quota = doctor::CgroupQuota(files);
   FUZZ_CHECK(quota >= 0 && std::isfinite(quota));
   doctor::JudgeThreads({{.host = "a", .cpus = {0}, .quota = quota}});

@@ -173,24 +173,24 @@ inline void FillDecision(FuzzInput& input, uint64_t number,
       decision->set_all_joined(static_cast<int32_t>(input.Number()));
       break;
     default: {
-      wire::Batch* const batch = decision->mutable_batch();
-      if (input.Bool()) FillNumbers(input, batch->mutable_ids());
+      wire::Bucket* const bucket = decision->mutable_bucket();
+      if (input.Bool()) FillNumbers(input, bucket->mutable_ids());
       for (int left = input.Below(3); left > 0; --left) {
-        FillRegistration(input, batch->add_registered());
+        FillRegistration(input, bucket->add_registered());
       }
       for (int left = input.Below(3); left > 0; --left) {
-        batch->add_names(AnyName(input));
+        bucket->add_names(AnyName(input));
       }
-      if (input.Bool()) FillNumbers(input, batch->mutable_absent_ids());
-      if (input.Bool()) batch->add_absent_names(AnyName(input));
-      FillNumbers(input, batch->mutable_last_ranks());
-      FillNumbers(input, batch->mutable_lateness_us());
+      if (input.Bool()) FillNumbers(input, bucket->mutable_absent_ids());
+      if (input.Bool()) bucket->add_absent_names(AnyName(input));
+      FillNumbers(input, bucket->mutable_last_ranks());
+      FillNumbers(input, bucket->mutable_lateness_us());
       const int more = input.Below(4);
-      if (more == 0) FillRegistration(input, batch->add_absent_registered());
-      if (more == 3) FillRequest(input, batch->add_requests());
-      batch->set_process_set(
+      if (more == 0) FillRegistration(input, bucket->add_absent_registered());
+      if (more == 3) FillRequest(input, bucket->add_requests());
+      bucket->set_process_set(
           input.Bool() ? 0 : static_cast<uint32_t>(input.Number()));
-      batch->set_joined(static_cast<uint32_t>(input.Number()));
+      bucket->set_joined(static_cast<uint32_t>(input.Number()));
       break;
     }
   }

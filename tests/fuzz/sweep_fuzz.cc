@@ -14,7 +14,7 @@ namespace hvdlite::fuzz {
 namespace {
 
 void Run(FuzzInput input) {
-  static const FuzzFolder folder;
+  static const FuzzDirectory directory;
   const int kind = input.Below(5);
   const std::string text(input.Rest());
   if (kind == 0) {
@@ -33,15 +33,15 @@ void Run(FuzzInput input) {
     FUZZ_CHECK(again.ok());
     FUZZ_CHECK(*again == *sample);
   } else if (kind == 2) {
-    const std::string path = folder.Write("report.json", text);
+    const std::string path = directory.Write("report.json", text);
     const auto report = scaling_sweep::ReadProgramReport(path, "images", 2);
     if (!report.ok()) {
       FUZZ_CHECK(std::string(report.status().message()).find(path) !=
                  std::string::npos);
     }
   } else if (kind == 3) {
-    folder.Write(scaling_sweep::kResultsName, text + "\n");
-    const auto results = scaling_sweep::ReadResults(folder / "");
+    directory.Write(scaling_sweep::kResultsName, text + "\n");
+    const auto results = scaling_sweep::ReadResults(directory / "");
     if (results.ok()) {
       FUZZ_CHECK(scaling_sweep::Configurations(results->spec).ok());
     } else {

@@ -72,11 +72,11 @@ void Merge(FuzzInput& input, const std::string& path, const std::string& other,
 }
 
 // Writes the bytes unchanged, or gzipped and cut.
-std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
+std::string WriteTrace(const FuzzDirectory& directory, FuzzInput& input,
                        std::string_view bytes) {
   const int form = input.Below(3);
-  if (form < 2) return folder.Write("trace.json", bytes);
-  const std::string path = folder / "trace.json.gz";
+  if (form < 2) return directory.Write("trace.json", bytes);
+  const std::string path = directory / "trace.json.gz";
   const auto file = timeline::OutputFile::Open(path);
   FUZZ_CHECK(file.ok() && (*file)->Append({bytes.data(), bytes.size()}).ok() &&
              (*file)->Commit().ok());
@@ -87,17 +87,17 @@ std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
 }
 
 void Run(FuzzInput input) {
-  static const FuzzFolder folder;
+  static const FuzzDirectory directory;
   const int kind = input.Below(3);
   // The bytes for choices come first, so that mutations do not move them.
   FuzzInput choices =
       FuzzInput(reinterpret_cast<const uint8_t*>(input.Bytes(8).data()), 8);
-  const std::string out = folder / "out";
+  const std::string out = directory / "out";
   const std::string_view second = kind == 0 ? input.Until('\0') : "";
-  const std::string path = WriteTrace(folder, choices, input.Rest());
+  const std::string path = WriteTrace(directory, choices, input.Rest());
   switch (kind) {
     case 0:
-      Merge(choices, path, folder.Write("other.json", second), out);
+      Merge(choices, path, directory.Write("other.json", second), out);
       break;
     case 1:
       Repair(path, choices.Bool() ? out : out + ".gz");
@@ -105,7 +105,7 @@ void Run(FuzzInput input) {
     default:
       Slice(choices, path, out);
   }
-  folder.Clear();
+  directory.Clear();
 }
 
 }  // namespace

@@ -104,12 +104,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckRanks(stall.silent());
   }
   for (const wire::Decision& decision : message.directive().decisions()) {
-    const wire::Batch& batch = decision.batch();
-    CheckIds(batch.ids());
-    CheckIds(batch.absent_ids());
-    CheckValues(batch.last_ranks());
-    CheckValues(batch.lateness_us());
-    for (const wire::Registration& registered : batch.registered()) {
+    const wire::Bucket& bucket = decision.bucket();
+    CheckIds(bucket.ids());
+    CheckIds(bucket.absent_ids());
+    CheckValues(bucket.last_ranks());
+    CheckValues(bucket.lateness_us());
+    for (const wire::Registration& registered : bucket.registered()) {
       CheckRequest(registered.request(), &variants);
     }
   }

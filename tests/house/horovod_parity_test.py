@@ -10,7 +10,7 @@ TABLE = os.path.join(ROOT, "tests", "horovod_parity.md")
 NUM_CASES = 115
 
 ROW = re.compile(r"^\| `(test_\w+)` \| ([^|]*) \| ([^|]*) \|$")
-# In the last cell: "`folder/file_test.cc`: `Suite.First`, `Suite.Second`".
+# In the last cell: "`directory/file_test.cc`: `Suite.First`, `Suite.Second`".
 FILE_OR_TEST = re.compile(r"`([^`]*)`")
 FILE = re.compile(r"[\w/]+\.cc")
 TEST = re.compile(r"\w+\.\w+")

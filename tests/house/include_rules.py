@@ -61,10 +61,10 @@ def without_comments(text):
 def source_files(root):
     """Yields the paths, relative to root, of the project's C++ files."""
     for top in LAYERS + [SUPPORT] + PROGRAMS + ["tests"]:
-        for folder, _, names in os.walk(os.path.join(root, top)):
+        for directory, _, names in os.walk(os.path.join(root, top)):
             for name in names:
                 if name.endswith((".h", ".cc")):
-                    yield os.path.relpath(os.path.join(folder, name), root)
+                    yield os.path.relpath(os.path.join(directory, name), root)
 
 
 def resolve(included, includer, files):
@@ -116,10 +116,10 @@ def check_layers(path, included):
 
 def component_of(path):
     """Returns the component of a file: its program, its group of TOGETHER, or its directory."""
-    folder = os.path.dirname(path)
-    if folder.split("/")[0] in PROGRAMS:
-        return "/".join(folder.split("/")[:2])
-    return next((folders[0] for folders in TOGETHER if folder in folders), folder)
+    directory = os.path.dirname(path)
+    if directory.split("/")[0] in PROGRAMS:
+        return "/".join(directory.split("/")[:2])
+    return next((directories[0] for directories in TOGETHER if directory in directories), directory)
 
 
 def check_public_header(path, included):

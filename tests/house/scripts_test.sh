@@ -100,7 +100,7 @@ check_debian13_where() {
   fake unshare "case \$* in *tools/setup*) exit $2 ;; *tools/check*) echo tested ;; esac"
   status=0
   rm -rf "$fakes/debian"
-  message=$(PATH=$fakes:$PATH dev/check_debian13 --reduced --folder="$fakes/debian" 2>&1) ||
+  message=$(PATH=$fakes:$PATH dev/check_debian13 --reduced --directory="$fakes/debian" 2>&1) ||
     status=$?
 }
 check_debian13_where "E: Failed to fetch http://a/InRelease  Could not resolve 'a'" 0
@@ -214,7 +214,7 @@ check_pip_torch_where() {
   fake cmake 'echo "cmake $*"; exit 1'
   status=0
   message=$(PATH=$fakes:$PATH PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS="$fakes/nothing" \
-    dev/check_pip_torch --reduced --no-setup --folder="$fakes/pip" 2>&1) || status=$?
+    dev/check_pip_torch --reduced --no-setup --directory="$fakes/pip" 2>&1) || status=$?
   rm "$fakes/python3" "$fakes/cmake"
 }
 # If pip finds no torch, ctest skips the test. If the build fails, the test fails.

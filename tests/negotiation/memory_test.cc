@@ -173,7 +173,7 @@ TEST(NegotiationMemoryTest, FailuresLeaveNothing) {
 }
 
 TEST(NegotiationMemoryTest, GroupThatIsNeverEmptyTakesBoundedMemory) {
-  BatchPlanner planner(/*fusion_threshold_bytes=*/64, /*min_batch_bytes=*/64);
+  BucketPlanner planner(/*fusion_threshold_bytes=*/64, /*min_batch_bytes=*/64);
   const Request request = Sum("of one bucket");
   TensorSlot slot;
   slot.present = true;

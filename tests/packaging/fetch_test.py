@@ -34,14 +34,14 @@ install(FILES ${CMAKE_BINARY_DIR}/TinyConfig.cmake DESTINATION lib/cmake/Tiny)
 
 class FetchTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
         os.makedirs(self.path("mirror"))
         self.checksum = self.pack(TINY)
 
     def path(self, *names):
-        return os.path.join(self.folder, *names)
+        return os.path.join(self.directory, *names)
 
     def pack(self, lists):
         """Writes the library's archive to the mirror and returns its checksum."""
@@ -57,7 +57,7 @@ class FetchTest(unittest.TestCase):
         """Returns the exit status of CMake and its output as one line."""
         with open(self.path("CMakeLists.txt"), "w") as file:
             file.write(PROJECT.format(root=ROOT, names=names, url=url, checksum=self.checksum, languages=languages))
-        result = subprocess.run(["cmake", "-G", "Ninja", "-S", self.folder, "-B", self.path("build"), *options],
+        result = subprocess.run(["cmake", "-G", "Ninja", "-S", self.directory, "-B", self.path("build"), *options],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return result.returncode, re.sub(r"\s+", " ", result.stdout)
 
@@ -122,23 +122,23 @@ class FetchTest(unittest.TestCase):
 
     def test_headers_of_protobuf_without_its_library_are_ignored(self):
         torch, whole = self.path("libtorch"), self.path("whole")
-        for folder in (torch, whole):
-            os.makedirs(os.path.join(folder, "include/google/protobuf/stubs"))
+        for directory in (torch, whole):
+            os.makedirs(os.path.join(directory, "include/google/protobuf/stubs"))
             for name in ("service.h", "stubs/common.h"):
-                with open(os.path.join(folder, "include/google/protobuf", name), "w") as file:
+                with open(os.path.join(directory, "include/google/protobuf", name), "w") as file:
                     file.write("#define GOOGLE_PROTOBUF_VERSION 3013000\n")
         os.makedirs(os.path.join(whole, "lib"))
         with open(os.path.join(whole, "lib", "libprotobuf.a"), "w"):
             pass
 
-        def include_folder(prefix):
+        def include_directory(prefix):
             self.configure("-DCMAKE_PREFIX_PATH=" + prefix, names="Protobuf", languages="C")
             with open(self.path("build", "CMakeCache.txt")) as file:
                 text = file.read()
             os.remove(self.path("build", "CMakeCache.txt"))
             return re.search("^Protobuf_INCLUDE_DIR:PATH=(.*)", text, re.MULTILINE).group(1)
-        self.assertNotIn(torch, include_folder(torch))
-        self.assertEqual(include_folder(torch + ";" + whole), os.path.join(whole, "include"))
+        self.assertNotIn(torch, include_directory(torch))
+        self.assertEqual(include_directory(torch + ";" + whole), os.path.join(whole, "include"))
 
     def test_an_archive_missing_in_the_mirror_is_reported_with_address_and_checksum(self):
         self.checksum = "0" * 64
@@ -167,7 +167,7 @@ class FetchTest(unittest.TestCase):
 
     def test_unpacked_sources_of_the_user_need_no_archive(self):
         with tarfile.open(self.path("mirror", "any-name.tar.gz")) as tar:
-            tar.extractall(self.folder)
+            tar.extractall(self.directory)
         status, output = self.configure(
             "-DHVDLITE_FETCH=ON", "-DFETCHCONTENT_SOURCE_DIR_TINY=" + self.path("tiny-1.5"))
         self.assertEqual(status, 0, output)

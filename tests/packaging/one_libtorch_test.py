@@ -98,16 +98,16 @@ class OneLibTorchTest(unittest.TestCase):
 
     def install_hvdlite(self, torch):
         """Installs hvdlite's CMake package as built with that LibTorch; returns its path."""
-        folder = self.root + "/hvdlite"
+        directory = self.root + "/hvdlite"
         with open(ROOT + "/cmake/hvdliteConfig.cmake.in", encoding="utf-8") as file:
             config = file.read()
-        write(folder + "/hvdliteConfig.cmake", config
+        write(directory + "/hvdliteConfig.cmake", config
               .replace("@PACKAGE_INIT@", "macro(check_required_components name)\nendmacro()")
               .replace("@Torch_DIR@", torch + "/share/cmake/Torch").replace("@Torch_VERSION@", "2.13.0"))
-        write(folder + "/hvdliteTargets.cmake")
+        write(directory + "/hvdliteTargets.cmake")
         with open(ROOT + "/cmake/OneLibTorch.cmake", encoding="utf-8") as file:
-            write(folder + "/OneLibTorch.cmake", file.read())
-        return folder
+            write(directory + "/OneLibTorch.cmake", file.read())
+        return directory
 
     def test_the_libtorch_that_the_user_names_is_found(self):
         torch_dir = f"-DTorch_DIR={self.wheel}/share/cmake/Torch"

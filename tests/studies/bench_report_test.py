@@ -145,16 +145,16 @@ class VerdictTest(unittest.TestCase):
 
 class CommandTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
 
     def run_of(self, name, text):
-        folder = self.folder / name / "instance0"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "a.json").write_text(text if isinstance(text, str) else json.dumps(text))
-        (folder / "summary.txt").write_text("PASSED\n")
-        return self.folder / name
+        directory = self.directory / name / "instance0"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "a.json").write_text(text if isinstance(text, str) else json.dumps(text))
+        (directory / "summary.txt").write_text("PASSED\n")
+        return self.directory / name
 
     def bench_report(self, *words):
         return subprocess.run([ROOT / "studies/bench_report", *map(str, words)], capture_output=True, text=True)
@@ -164,9 +164,9 @@ class CommandTest(unittest.TestCase):
         done = self.bench_report(*runs)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertNotIn("target", done.stdout)
-        target = self.folder / "targets.json"
+        target = self.directory / "targets.json"
         target.write_text('{"a": 32}')
-        file = self.folder / "verdict.json"
+        file = self.directory / "verdict.json"
         self.assertEqual(self.bench_report("--target", target, "--json", file, *runs).returncode, 1)
         found = json.loads(file.read_text())
         self.assertEqual((found["performance"], found["benchmarks"][0]["diff"]), (-0.5, -0.5))
@@ -201,13 +201,13 @@ class CommandTest(unittest.TestCase):
             with self.subTest(text=text):
                 with self.assertRaises(verdict.Wrong) as raised:
                     verdict.read_run(self.run_of("bad", text))
-                for part in (str(self.folder), *expected):
+                for part in (str(self.directory), *expected):
                     self.assertIn(part, str(raised.exception))
         for text in ("[]", '{"a": 0}', '{"a": "1"}', "{"):
-            (self.folder / "targets.json").write_text(text)
+            (self.directory / "targets.json").write_text(text)
             with self.assertRaises(verdict.Wrong):
-                verdict.read_targets(self.folder / "targets.json")
-        done = self.bench_report(self.folder / "nowhere")
+                verdict.read_targets(self.directory / "targets.json")
+        done = self.bench_report(self.directory / "nowhere")
         self.assertEqual(done.returncode, 2)
         self.assertIn("nowhere", done.stderr)
 

@@ -39,23 +39,23 @@ GENERATE = '#!/bin/sh\necho generate "$@" >>"$(dirname "$0")/generated"\nfor las
 
 class BenchSuiteTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.bin = self.folder / "bin"
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.bin = self.directory / "bin"
         self.bin.mkdir()
         for name, text in (("train_synthetic", TRAIN.format(python=sys.executable)), ("hvdliterun", LAUNCH),
                            ("generate_pacs", GENERATE)):
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
-        self.output = self.folder / "out"
+        self.output = self.directory / "out"
 
     def suite(self, jobs, *flags):
-        file = self.folder / "jobs.json"
+        file = self.directory / "jobs.json"
         file.write_text(json.dumps(jobs))
         return subprocess.run(
             [ROOT / "studies/bench_suite", "--jobs", file, "--bin", self.bin, "--output", self.output,
-             "--data", self.folder / "data", *map(str, flags)], capture_output=True, text=True)
+             "--data", self.directory / "data", *map(str, flags)], capture_output=True, text=True)
 
     def reports(self, run, instance):
         return json.loads((self.output / f"run{run}/reports/reports_{instance}.json").read_text())
@@ -101,8 +101,8 @@ class BenchSuiteTest(unittest.TestCase):
         self.assertRegex(lines[4], r"^\[ 5/ 5\]\[ 1/ 1\] FAILED \|")
         self.assertIn("bad.log", done.stderr)
 
-    def test_runs_have_folders_and_seeds_and_are_judged_together(self):
-        wanted = self.folder / "wanted.json"
+    def test_runs_have_directories_and_seeds_and_are_judged_together(self):
+        wanted = self.directory / "wanted.json"
         wanted.write_text('{"vae": 7, "all": 10}')
         done = self.suite(self.JOBS, "--runs", 4, "--target", wanted)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -145,11 +145,11 @@ class BenchSuiteTest(unittest.TestCase):
 
     def test_data_are_generated_once_for_the_jobs_that_read_them(self):
         jobs = [{"name": "loader", "instances": 1, "args": {"--data-dir": "{data}/pictures"},
-                 "data": {"folder": "pictures", "generate": ["generate_pacs", "--size", 40]}}]
+                 "data": {"directory": "pictures", "generate": ["generate_pacs", "--size", 40]}}]
         for _ in range(2):
             self.assertEqual(self.suite(jobs, "--overwrite").returncode, 0)
         self.assertEqual((self.bin / "generated").read_text().count("generate --size 40 --output"), 1)
-        self.assertIn(f"--data-dir {self.folder}/data/pictures ", (self.output / "run1/loader.log").read_text())
+        self.assertIn(f"--data-dir {self.directory}/data/pictures ", (self.output / "run1/loader.log").read_text())
 
     def test_jobs_can_be_chosen(self):
         def names(*flags):

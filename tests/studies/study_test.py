@@ -50,9 +50,9 @@ with open(os.path.join(output, "table.csv"), "w") as file:
 
 class StudyTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
         self.studies = self.root / "studies"
         self.studies.mkdir()
         (self.root / "bin").mkdir()
@@ -133,7 +133,7 @@ class StudyTest(unittest.TestCase):
 
     def test_program_is_found_by_its_name_and_its_output_is_kept(self):
         self.write_study("done = bench.run('2 ranks', ['trainer', '--report', '{report}', '--x', 5],"
-                         " {'A_VARIABLE': 'in {folder}'})\n"
+                         " {'A_VARIABLE': 'in {directory}'})\n"
                          "page.compare('speed', None, done.speed('images', warmup=1))\n"
                          "page.text(done.output)")
         said = self.study("fake")
@@ -183,8 +183,8 @@ class StudyTest(unittest.TestCase):
 
     # ---- Data.
 
-    WITH_DATA = ("found = bench.data('mnist', ['digits'], ['trainer', '--make', '{folder}'])\n"
-                 "page.text(open(bench.folder / found.folder / 'digits').read())")
+    WITH_DATA = ("found = bench.data('mnist', ['digits'], ['trainer', '--make', '{directory}'])\n"
+                 "page.text(open(bench.directory / found.directory / 'digits').read())")
 
     def test_generated_data_replace_missing_data_with_a_note(self):
         self.write_study(self.WITH_DATA)
@@ -207,14 +207,14 @@ class StudyTest(unittest.TestCase):
         self.assertNotIn("not the real data", said)
         self.assertEqual(self.result()["blocks"][0]["text"], "handwritten")
         self.assertEqual((real / "digits").read_text(), "handwritten")
-        self.assertIn("studies/study fake --data FOLDER\n", self.page())
+        self.assertIn("studies/study fake --data DIRECTORY\n", self.page())
         self.study("fake")
         self.assertNotIn("--data", self.page())
         self.assertEqual(self.result()["blocks"][0]["text"], "generated")
         self.assertEqual((real / "digits").read_text(), "handwritten")
 
     def test_study_can_require_generated_files(self):
-        self.write_study(self.WITH_DATA.replace("'{folder}'])", "'{folder}'], real=False)"))
+        self.write_study(self.WITH_DATA.replace("'{directory}'])", "'{directory}'], real=False)"))
         (self.root / "digits").write_text("handwritten")
         self.assertIn("not the real data", self.study("fake", "--data", str(self.root)))
         self.assertEqual(self.result()["blocks"][0]["text"], "generated")
@@ -297,8 +297,8 @@ class StudyTest(unittest.TestCase):
         options = command.parser("").parse_args(
             ["fake", "--scale", "tiny", "--build", str(self.root), "--output", str(self.root / "out")])
         with contextlib.redirect_stdout(io.StringIO()):
-            pages_folder = command.run(studies.load(self.studies)["fake"], options)
-        self.assertEqual(pages_folder, self.root / "out/fake")
+            pages_directory = command.run(studies.load(self.studies)["fake"], options)
+        self.assertEqual(pages_directory, self.root / "out/fake")
 
 
 class SpecsTest(unittest.TestCase):
@@ -343,8 +343,8 @@ class RealStudiesTest(unittest.TestCase):
 
     def test_index_and_pages_are_up_to_date(self):
         kept = ROOT / "studies/results"
-        with tempfile.TemporaryDirectory() as folder:
-            made = pathlib.Path(folder)
+        with tempfile.TemporaryDirectory() as directory:
+            made = pathlib.Path(directory)
             for name in studies.load():
                 if (kept / f"{name}.json").exists():
                     shutil.copy(kept / f"{name}.json", made)

@@ -20,7 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
-#include "tests/testing/fakes/sweep_folder.h"
+#include "tests/testing/fakes/sweep_directory.h"
 
 namespace hvdlite::support {
 namespace {
@@ -176,14 +176,14 @@ class LoggedChildTest : public ::testing::Test {
                      .environment = {"PATH=/usr/bin:/bin", "A=b"},
                      .own_group = true,
                      .signal_on_death = SIGTERM,
-                     .log_file = folder_ / "log",
+                     .log_file = directory_ / "log",
                      .limit = limit,
                      .grace = grace,
                      .stop = &stop_});
   }
   // A named pipe. It reaches its end when no process has it open any more.
   std::string MakeFifo() {
-    const std::string fifo = folder_ / "fifo";
+    const std::string fifo = directory_ / "fifo";
     EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     return fifo;
   }
@@ -205,11 +205,11 @@ class LoggedChildTest : public ::testing::Test {
   }
   std::string Log() {
     std::stringstream text;
-    text << std::ifstream(folder_ / "log").rdbuf();
+    text << std::ifstream(directory_ / "log").rdbuf();
     return text.str();
   }
 
-  const scaling_sweep::SweepFolder folder_;
+  const scaling_sweep::SweepDirectory directory_;
   SignalPipe stop_;
 };
 
@@ -297,7 +297,7 @@ TEST_F(LoggedChildTest, ChildDoesNotOutliveThisProcess) {
 TEST_F(LoggedChildTest, UnwritableLogIsNamed) {
   const auto end = RunChild({.command = {"true"},
                              .environment = {},
-                             .log_file = folder_ / "none/log",
+                             .log_file = directory_ / "none/log",
                              .stop = &stop_});
   EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(end.status().message()), HasSubstr("none/log"));

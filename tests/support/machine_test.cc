@@ -65,12 +65,12 @@ TEST(MachineTest, DescriptionHasAllCoresAndTheAllowedThreads) {
     return std::map<std::string, std::string>(words.begin(), words.end())
         .at("cores");
   };
-  const std::string folder = "/sys/devices/system/cpu/";
-  tree.Write(folder + "online", "1000-1001,2000-2001");
+  const std::string directory = "/sys/devices/system/cpu/";
+  tree.Write(directory + "online", "1000-1001,2000-2001");
   for (const int socket : {0, 1}) {
     for (const int thread : {0, 1}) {
       const std::string topology = absl::StrCat(
-          folder, "cpu", 1000 * (socket + 1) + thread, "/topology/");
+          directory, "cpu", 1000 * (socket + 1) + thread, "/topology/");
       tree.Write(topology + "physical_package_id", absl::StrCat(socket));
       tree.Write(topology + "thread_siblings_list", absl::StrCat(socket));
     }

@@ -25,15 +25,16 @@ class OutputFileTest : public ::testing::Test {
     return std::string(CheckOutputs(outputs, overwrite, inputs).message());
   }
 
-  const timeline::TemporaryFolder folder_;
-  const std::string file_ = folder_.File("file");
+  const timeline::TemporaryDirectory directory_;
+  const std::string file_ = directory_.File("file");
 };
 
 TEST_F(OutputFileTest, ExistingFileNeedsOverwrite) {
   EXPECT_EQ(Check({{"--report", file_}}, false), "");
   EXPECT_FALSE(std::filesystem::exists(file_));
   timeline::WriteFile(file_, "old");
-  EXPECT_TRUE(absl::IsAlreadyExists(CheckOutputs({{"--report", file_}}, false)));
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(CheckOutputs({{"--report", file_}}, false)));
   EXPECT_THAT(Check({{"--report", file_}}, false),
               AllOf(HasSubstr(file_), HasSubstr("--report"),
                     HasSubstr("--overwrite"), HasSubstr("another file")));
@@ -45,14 +46,14 @@ TEST_F(OutputFileTest, ExistingFileNeedsOverwrite) {
 }
 
 TEST_F(OutputFileTest, DanglingLinkCountsAsExisting) {
-  std::filesystem::create_symlink(folder_.File("none"), file_);
+  std::filesystem::create_symlink(directory_.File("none"), file_);
   EXPECT_THAT(Check({{"--report", file_}}, false), HasSubstr("it exists"));
 }
 
 TEST_F(OutputFileTest, InputIsNeverReplaced) {
   timeline::WriteFile(file_, "input");
-  const std::string symbolic = folder_.File("symbolic");
-  const std::string hard = folder_.File("hard");
+  const std::string symbolic = directory_.File("symbolic");
+  const std::string hard = directory_.File("hard");
   std::filesystem::create_symlink(file_, symbolic);
   std::filesystem::create_hard_link(file_, hard);
   for (const std::string& output : {file_, symbolic, hard}) {
@@ -61,16 +62,18 @@ TEST_F(OutputFileTest, InputIsNeverReplaced) {
                       HasSubstr("name another file")))
         << output;
     // A directory stands for all files in it.
-    EXPECT_THAT(Check({{"-o", output}}, true, {folder_.File("")}),
+    EXPECT_THAT(Check({{"-o", output}}, true, {directory_.File("")}),
                 HasSubstr("this command reads"));
   }
-  EXPECT_EQ(Check({{"-o", folder_.File("new")}}, false, {folder_.File("")}), "");
+  EXPECT_EQ(
+      Check({{"-o", directory_.File("new")}}, false, {directory_.File("")}),
+      "");
 }
 
 TEST_F(OutputFileTest, OutputsMustBeDifferentFiles) {
-  EXPECT_THAT(Check({{"--json", file_}, {"--html", folder_.File("./file")}},
-                    true),
-              AllOf(HasSubstr("(--html)"), HasSubstr("--json writes")));
+  EXPECT_THAT(
+      Check({{"--json", file_}, {"--html", directory_.File("./file")}}, true),
+      AllOf(HasSubstr("(--html)"), HasSubstr("--json writes")));
   EXPECT_EQ(Check({{"--json", "/dev/null"}, {"--html", "/dev/null"}}, false),
             "");
 }
@@ -82,19 +85,19 @@ TEST_F(OutputFileTest, StreamsAreAlwaysAllowed) {
 }
 
 TEST_F(OutputFileTest, UnwritableFileIsAnErrorBeforeTheWork) {
-  EXPECT_THAT(Check({{"--json", folder_.File("")}}, true),
+  EXPECT_THAT(Check({{"--json", directory_.File("")}}, true),
               HasSubstr("it is a directory"));
-  EXPECT_THAT(Check({{"--json", folder_.File("none/file")}}, true),
+  EXPECT_THAT(Check({{"--json", directory_.File("none/file")}}, true),
               HasSubstr("No such file or directory"));
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.File("")));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.File("")));
 }
 
 TEST_F(OutputFileTest, WholeTextOrNothingIsWritten) {
   WriteFile(file_, "new");
   std::ifstream file(file_);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "new");
-  EXPECT_THROW(WriteFile(folder_.File(""), "new"), InputError);
-  EXPECT_THROW(WriteFile(folder_.File("none/file"), "new"), InputError);
+  EXPECT_THROW(WriteFile(directory_.File(""), "new"), InputError);
+  EXPECT_THROW(WriteFile(directory_.File("none/file"), "new"), InputError);
   WriteFile("/dev/null", "new");
 }
 

@@ -11,12 +11,12 @@ constexpr char kRankStream[] = "/dev/pts/9";  // Open MPI's
 constexpr char kTerminal[] = "/dev/pts/0";
 
 const Ancestor kShell = {
-    .name = "bash", .output = kTerminal, .words = {"bash"}};
+    .name = "bash", .output = kTerminal, .arguments = {"bash"}};
 
 Ancestor Mpirun(const std::string& output) {
   return {.name = "mpirun",
           .output = output,
-          .words = {"mpirun", "-np", "2", "./train"}};
+          .arguments = {"mpirun", "-np", "2", "./train"}};
 }
 
 TEST(LauncherShowsTest, TrueOnTheLaunchersTerminal) {
@@ -32,7 +32,7 @@ TEST(LauncherShowsTest, FalseForAFileOrPipe) {
 
 TEST(LauncherShowsTest, TrueThroughAScriptOfTheRank) {
   const Ancestor script = {
-      .name = "bash", .output = kRankStream, .words = {"bash", "run.sh"}};
+      .name = "bash", .output = kRankStream, .arguments = {"bash", "run.sh"}};
   EXPECT_TRUE(LauncherShows(kRankStream, {script, Mpirun(kTerminal), kShell}));
   // The program's own output is a pipe to tee, or a file.
   EXPECT_FALSE(LauncherShows("pipe:[8]", {script, Mpirun(kTerminal), kShell}));
@@ -40,9 +40,9 @@ TEST(LauncherShowsTest, TrueThroughAScriptOfTheRank) {
 
 TEST(LauncherShowsTest, TrueThroughHydrasProxy) {
   const Ancestor proxy = {
-      .name = "hydra_pmi_proxy", .output = "pipe:[5]", .words = {}};
+      .name = "hydra_pmi_proxy", .output = "pipe:[5]", .arguments = {}};
   Ancestor mpiexec = {
-      .name = "mpiexec.hydra", .output = kTerminal, .words = {"mpiexec"}};
+      .name = "mpiexec.hydra", .output = kTerminal, .arguments = {"mpiexec"}};
   EXPECT_TRUE(LauncherShows("pipe:[6]", {proxy, mpiexec, kShell}));
   mpiexec.output = "/home/me/log";
   EXPECT_FALSE(LauncherShows("pipe:[6]", {proxy, mpiexec, kShell}));
@@ -50,8 +50,9 @@ TEST(LauncherShowsTest, TrueThroughHydrasProxy) {
 
 TEST(LauncherShowsTest, FalseForDaemonsOfARemoteLauncher) {
   const Ancestor daemon = {
-      .name = "orted", .output = "/dev/pts/3", .words = {"orted"}};
-  const Ancestor init = {.name = "systemd", .output = "/dev/null", .words = {}};
+      .name = "orted", .output = "/dev/pts/3", .arguments = {"orted"}};
+  const Ancestor init = {
+      .name = "systemd", .output = "/dev/null", .arguments = {}};
   EXPECT_FALSE(LauncherShows(kRankStream, {daemon, init}));
   EXPECT_FALSE(LauncherShows(kRankStream, {}));
 }
@@ -61,7 +62,7 @@ TEST(LauncherShowsTest, FalseIfTheLauncherKeepsACopyOrAddsPrefixes) {
        {"--output-filename", "-outfile-pattern", "--tag-output", "--output",
         "-prepend-rank", "-l", "--timestamp-output"}) {
     Ancestor mpirun = Mpirun(kTerminal);
-    mpirun.words.emplace_back(word);
+    mpirun.arguments.emplace_back(word);
     EXPECT_FALSE(LauncherShows(kRankStream, {mpirun, kShell})) << word;
   }
 }

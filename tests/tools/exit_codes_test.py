@@ -45,8 +45,8 @@ class ExitCodesTest(unittest.TestCase):
             section = file.read().split("\n## Exit codes\n")[1]
         told = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
         found = {}
-        for folder in ("negotiation", "support", "tools", "torch_plugin", "trainers", "bench", "studies"):
-            for where, _, names in os.walk(os.path.join(ROOT, folder)):
+        for directory in ("negotiation", "support", "tools", "torch_plugin", "trainers", "bench", "studies"):
+            for where, _, names in os.walk(os.path.join(ROOT, directory)):
                 for name in names:
                     if not name.endswith((".cc", ".h")):
                         continue

@@ -63,19 +63,19 @@ def catches(pid):
 
 class InterruptTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="interrupt")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        directory = tempfile.TemporaryDirectory(prefix="interrupt")
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
 
     def write(self, name, text):
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.directory, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(path, 0o755)
 
     def start(self, words, **more):
         child = subprocess.Popen(
-            words, cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            words, cwd=self.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             # A shell may start background jobs with SIGINT ignored.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             env={**os.environ, "OMP_NUM_THREADS": "1"}, **more)
@@ -108,11 +108,11 @@ class InterruptTest(unittest.TestCase):
         self.write("spec", SPEC)
         self.write("launcher", "#!/bin/sh\nexec sleep 1000\n")
         self.write("trainer", "#!/bin/sh\n")
-        os.mkdir(os.path.join(self.folder, "runs"))
-        os.mkfifo(os.path.join(self.folder, "runs", "mlp.json"))  # no process writes into it
+        os.mkdir(os.path.join(self.directory, "runs"))
+        os.mkfifo(os.path.join(self.directory, "runs", "mlp.json"))  # no process writes into it
         self.write("text", "the quick brown fox\n" * 500)
         if os.path.exists(os.path.join(BIN, "generate_mnist")):
-            subprocess.run([os.path.join(BIN, "generate_mnist"), "--output", os.path.join(self.folder, "mnist"),
+            subprocess.run([os.path.join(BIN, "generate_mnist"), "--output", os.path.join(self.directory, "mnist"),
                             "--train-images", "256", "--test-images", "16"], check=True)
         for name, (words, sign, said) in LONG.items():
             program = os.path.join(BIN, name.split()[0])
@@ -122,7 +122,7 @@ class InterruptTest(unittest.TestCase):
                 code, text = self.interrupt(self.start([program, *words]), sign)
                 self.assertEqual(code, 130, text)
                 self.assertIn(said, text)
-                left = [os.path.join(where, file) for where, _, files in os.walk(os.path.join(self.folder, "out"))
+                left = [os.path.join(where, file) for where, _, files in os.walk(os.path.join(self.directory, "out"))
                         for file in files]
                 self.assertEqual(left, [])
 
@@ -133,7 +133,7 @@ class InterruptTest(unittest.TestCase):
     def test_sigterm_keeps_its_exit_codes(self):
         for name, expected in (("scale_sim", 143), ("train_mnist", 85)):
             if name == "train_mnist":
-                subprocess.run([os.path.join(BIN, "generate_mnist"), "--output", os.path.join(self.folder, "mnist"),
+                subprocess.run([os.path.join(BIN, "generate_mnist"), "--output", os.path.join(self.directory, "mnist"),
                                 "--train-images", "256", "--test-images", "16"], check=True)
             words, sign, _ = LONG[name]
             child = self.start([os.path.join(BIN, name), *words])
@@ -154,11 +154,11 @@ class InterruptTest(unittest.TestCase):
         self.assertIn("interrupted. Finished parts of the build are kept; run the command again to continue", text)
 
     def test_every_script_in_python_uses_end_with(self):
-        for folder in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
-            for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-                path = os.path.join(ROOT, folder, name)
+        for directory in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
+            for name in sorted(os.listdir(os.path.join(ROOT, directory))):
+                path = os.path.join(ROOT, directory, name)
                 if (not os.path.isfile(path) or not os.access(path, os.X_OK) or "." in name
-                        or folder + "/" + name in OWN):
+                        or directory + "/" + name in OWN):
                     continue
                 with open(path, encoding="utf-8") as file:
                     text = file.read()

@@ -71,13 +71,13 @@ def programs():
     for name in sorted(os.listdir(BIN)):
         if os.access(os.path.join(BIN, name), os.X_OK) and os.path.isfile(os.path.join(BIN, name)):
             yield name
-    for folder in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
-        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-            path = os.path.join(ROOT, folder, name)
+    for directory in ("tools", "bench", "dev", "studies", "tests/causes", "tests/chaos"):
+        for name in sorted(os.listdir(os.path.join(ROOT, directory))):
+            path = os.path.join(ROOT, directory, name)
             if os.path.isfile(path) and os.access(path, os.X_OK) and "." not in name:
                 with open(path, encoding="utf-8") as file:
                     if "python3" in file.readline():
-                        yield folder + "/" + name
+                        yield directory + "/" + name
 
 
 def help_of(program, command):
@@ -103,25 +103,25 @@ def flags_of(text):
 
 class OutputFlagsTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
 
     def test_existing_files_are_refused(self):
-        trace = os.path.join(self.folder, "trace.json")
+        trace = os.path.join(self.directory, "trace.json")
         with open(trace, "w", encoding="utf-8") as file:
             file.write('[{"ph":"X","name":"a","ts":1,"dur":1,"pid":0,"tid":1}]')
-        recorded = os.path.join(self.folder, "recorded.json")
+        recorded = os.path.join(self.directory, "recorded.json")
         there = list(programs())
         for (program, command), flags in REFUSED.items():
             if program not in there:
                 continue
             for flag, rest in flags.items():
                 with self.subTest(program=program, command=command, flag=flag):
-                    output = os.path.join(self.folder, "output")
+                    output = os.path.join(self.directory, "output")
                     earlier = output
                     if flag == "--output" and command == "":
-                        output, (inside, *rest) = os.path.join(self.folder, program.replace("/", "_")), rest
+                        output, (inside, *rest) = os.path.join(self.directory, program.replace("/", "_")), rest
                         earlier = os.path.join(output, inside)
                         os.makedirs(os.path.dirname(earlier), exist_ok=True)
                     for path in (earlier, recorded):

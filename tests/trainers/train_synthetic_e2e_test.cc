@@ -122,7 +122,7 @@ TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {
       "--report " +
       scratch.path().string() + "/";
   const std::vector<Finished> runs =
-      RunCommands({OnRanks(2, measure + "folder"),
+      RunCommands({OnRanks(2, measure + "directory"),
                    Alone(measure + "alone.json --name convnet"),
                    Alone(measure + "bf16.json --bf16")});
   for (const Finished& run : runs) {
@@ -131,7 +131,7 @@ TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {
                                   HasSubstr("\n3\timages/sec: ")));
     EXPECT_EQ(CountOccurrences(run.output, "jitter"), 2) << run.output;
   }
-  const nlohmann::json reports = ReadReport(scratch / "folder/mlp.json");
+  const nlohmann::json reports = ReadReport(scratch / "directory/mlp.json");
   ASSERT_EQ(reports.size(), 1);
   const nlohmann::json& together = reports[0];
   EXPECT_EQ(together["completed"], true);

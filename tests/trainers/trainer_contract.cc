@@ -120,15 +120,17 @@ const TrainerRuns& TrainerRuns::Get() {
 
 std::string TrainerRuns::Command(const std::string& flags) const {
   return kPrograms + kTrainer.program + " --data-dir " +
-         (folder / "data").string() + " --epochs 2 " + kTrainer.flags + " " +
+         (directory / "data").string() + " --epochs 2 " + kTrainer.flags + " " +
          flags;
 }
 
 TrainerRuns::TrainerRuns()
     : cut(kTrainer.epoch_steps + kTrainer.epoch_steps / 3),
-      cut_checkpoint(folder / "whole.pt.previous"),
-      last_checkpoint(folder / "whole.pt") {
-  const auto file = [&](const char* name) { return (folder / name).string(); };
+      cut_checkpoint(directory / "whole.pt.previous"),
+      last_checkpoint(directory / "whole.pt") {
+  const auto file = [&](const char* name) {
+    return (directory / name).string();
+  };
   const Finished generated =
       RunCommand(kPrograms + kTrainer.generate + " --output " + file("data"));
   EXPECT_EQ(generated.exit_code, 0) << generated.output;

@@ -75,7 +75,7 @@ struct TrainerRuns {
   // The command of a training on the data with additional flags.
   std::string Command(const std::string& flags) const;
 
-  const TemporaryDirectory folder;
+  const TemporaryDirectory directory;
   // Two epochs on two ranks, with a checkpoint after `cut` steps, and the
   // timeline.
   const int64_t cut;

@@ -418,13 +418,13 @@ TEST_F(TrainingStateTest, SignalInTheLastStepHasNoEffect) {
 
 TEST_F(TrainingStateTest, OnlyTheLastFailedSaveIsAnError) {
   RunFlags run = Flags();
-  run.checkpoint = directory_ / "folder" / "c.pt";
+  run.checkpoint = directory_ / "directory" / "c.pt";
   const auto checkpoints = Running(run);
   EndEpoch(*checkpoints, 5);  // only warns
   EXPECT_THAT([&] { checkpoints->Finish(); },
               ThrowsMessage<std::runtime_error>(
                   AllOf(HasSubstr("c.pt"), HasSubstr("rank 0"))));
-  std::filesystem::create_directory(directory_ / "folder");
+  std::filesystem::create_directory(directory_ / "directory");
   EndEpoch(*checkpoints, 10);
   checkpoints->Finish();
   EXPECT_EQ(std::filesystem::exists(run.checkpoint), rank() == 0);

@@ -95,7 +95,7 @@ Examiner::Examiner(const Trace& trace, const StepAnalysis& analysis)
 std::vector<Finding> Examiner::Examine() {
   if (steps_.empty() || step_ns_ <= 0) return {};
   if (!AddOversubscription()) {
-    AddSmallBatches();
+    AddSmallBuckets();
     AddStarvation();
     AddLateRank();
   }
@@ -155,13 +155,13 @@ bool Examiner::UsesNetwork() const {
   if (hosts.size() < 2) return false;
   // Containers on one machine look like different hosts. Hierarchical
   // algorithms use shared memory inside hosts and the network between them.
-  const auto in_memory = [](const Batch& batch) {
-    return (absl::StartsWith(batch.algorithm, "shared memory") ||
-            absl::StartsWithIgnoreCase(batch.algorithm, "shm")) &&
-           !absl::StrContains(batch.algorithm, "hierarchical");
+  const auto in_memory = [](const Bucket& bucket) {
+    return (absl::StartsWith(bucket.algorithm, "shared memory") ||
+            absl::StartsWithIgnoreCase(bucket.algorithm, "shm")) &&
+           !absl::StrContains(bucket.algorithm, "hierarchical");
   };
-  return analysis_.batches.empty() ||
-         !std::all_of(analysis_.batches.begin(), analysis_.batches.end(),
+  return analysis_.buckets.empty() ||
+         !std::all_of(analysis_.buckets.begin(), analysis_.buckets.end(),
                       in_memory);
 }
 
@@ -253,7 +253,7 @@ void Examiner::AddStarvation() {
   if (!starves_main && !starves_progress) return;
   // Many small buckets keep the background thread busy anyway.
   const double waited =
-      Has("small-batches")
+      Has("small-buckets")
           ? 0
           : for_progress + (UsesNetwork() ? 0 : Share(StepPart::kDataPlane));
   const double lost =

@@ -152,9 +152,9 @@ class Examiner {
   // unknown.
   std::string RankingOfCores() const;
 
-  // batch_findings.cc
+  // bucket_findings.cc
   // Reports buckets so small that their fixed cost dominates.
-  void AddSmallBatches();
+  void AddSmallBuckets();
   // Reports that reducing itself takes long, although threads have their cores.
   void AddDataPlane();
 

@@ -13,7 +13,7 @@ namespace hvdlite::timeline {
 
 struct Finding {
   // One of: straggler, uneven-data, uneven-cores, late-in-turns, slow-input,
-  // page-faults, starved-threads, oversubscribed, small-batches, late-batches,
+  // page-faults, starved-threads, oversubscribed, small-buckets, late-buckets,
   // slow-data-plane, evaluation, start-up, negotiation (traces without steps),
   // profiled-collectives (PyTorch's profiler).
   std::string cause;

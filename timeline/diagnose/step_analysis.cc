@@ -20,7 +20,7 @@ namespace hvdlite::timeline {
 namespace {
 
 // A bucket on one rank, used to divide the waits into parts.
-struct BatchSpan {
+struct BucketSpan {
   int64_t start_ns;
   int64_t end_ns;
   int64_t ready_everywhere_ns;
@@ -39,7 +39,7 @@ struct RankSpans {
   // with collectives.
   std::vector<Interval> busy;
   std::vector<Interval> busy_or_running;
-  std::vector<BatchSpan> batches;
+  std::vector<BucketSpan> buckets;
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
 
@@ -60,38 +60,38 @@ void AddGap(int64_t from, int64_t to, int64_t ready_ns, PartTimes* parts) {
 
 // Adds the part of [from, to) in which the bucket ran. Its phases are, in this
 // order: the gate, copies in, the data plane, copies out.
-void AddBatch(const BatchSpan& batch, int64_t from, int64_t to,
-              PartTimes* parts) {
+void AddBucket(const BucketSpan& bucket, int64_t from, int64_t to,
+               PartTimes* parts) {
   const auto add = [&](int64_t start_ns, int64_t end_ns, StepPart part) {
     At(*parts, part) +=
         std::max<int64_t>(0, std::min(end_ns, to) - std::max(start_ns, from));
   };
   const int64_t gate_ns =
-      std::clamp<int64_t>(batch.gate_ns, 0, batch.end_ns - batch.start_ns);
-  const int64_t passed_ns = batch.start_ns + gate_ns;
-  AddGap(std::max(batch.start_ns, from), std::min(passed_ns, to),
-         batch.ready_everywhere_ns, parts);
+      std::clamp<int64_t>(bucket.gate_ns, 0, bucket.end_ns - bucket.start_ns);
+  const int64_t passed_ns = bucket.start_ns + gate_ns;
+  AddGap(std::max(bucket.start_ns, from), std::min(passed_ns, to),
+         bucket.ready_everywhere_ns, parts);
   const int64_t copy_ns =
-      std::clamp<int64_t>(batch.copy_ns, 0, batch.end_ns - passed_ns);
+      std::clamp<int64_t>(bucket.copy_ns, 0, bucket.end_ns - passed_ns);
   const int64_t packed_ns = passed_ns + copy_ns / 2;
-  const int64_t unpacking_ns = batch.end_ns - (copy_ns - copy_ns / 2);
+  const int64_t unpacking_ns = bucket.end_ns - (copy_ns - copy_ns / 2);
   add(passed_ns, packed_ns, StepPart::kCopies);
   add(packed_ns, unpacking_ns, StepPart::kDataPlane);
-  add(unpacking_ns, batch.end_ns, StepPart::kCopies);
+  add(unpacking_ns, bucket.end_ns, StepPart::kCopies);
 }
 
 // Divides [from, to), in which the application waited, by what it waited for.
-void AddWait(const std::vector<BatchSpan>& batches, int64_t from, int64_t to,
+void AddWait(const std::vector<BucketSpan>& buckets, int64_t from, int64_t to,
              PartTimes* parts) {
-  auto batch = std::lower_bound(
-      batches.begin(), batches.end(), from,
-      [](const BatchSpan& span, int64_t at) { return span.end_ns <= at; });
+  auto bucket = std::lower_bound(
+      buckets.begin(), buckets.end(), from,
+      [](const BucketSpan& span, int64_t at) { return span.end_ns <= at; });
   int64_t at = from;
-  for (; batch != batches.end() && batch->start_ns < to; ++batch) {
-    AddGap(at, std::min(batch->start_ns, to), batch->ready_everywhere_ns,
+  for (; bucket != buckets.end() && bucket->start_ns < to; ++bucket) {
+    AddGap(at, std::min(bucket->start_ns, to), bucket->ready_everywhere_ns,
            parts);
-    AddBatch(*batch, std::max(at, batch->start_ns), to, parts);
-    at = std::max(at, std::min(batch->end_ns, to));
+    AddBucket(*bucket, std::max(at, bucket->start_ns), to, parts);
+    at = std::max(at, std::min(bucket->end_ns, to));
   }
   // All buckets are done; the thread only has to wake up.
   AddGap(at, to, at, parts);
@@ -109,7 +109,7 @@ void FindParts(const RankSpans& rank, const std::vector<Interval>& running,
        ++wait) {
     const int64_t from = std::max(start_ns, wait->first);
     const int64_t to = std::min(end_ns, wait->second);
-    AddWait(rank.batches, from, to, &parts);
+    AddWait(rank.buckets, from, to, &parts);
     hidden_ns -= CoveredNs(running, from, to);
   }
   const int64_t alone_ns = CoveredNs(rank.busy_or_running, start_ns, end_ns) -
@@ -161,7 +161,7 @@ class SpanCollector {
     rank.Cover(slice.start_ns, slice.end_ns());
     const Interval interval = {slice.start_ns, slice.end_ns()};
     const bool is_rank = trace_.processes.at(slice.pid).is_rank;
-    if (is_rank ? slice.tid == kStepLane
+    if (is_rank ? slice.tid == kStepTrack
                 : absl::StartsWith(name, "ProfilerStep#")) {
       const SliceDetails& details = trace_.DetailsOf(slice);
       const int64_t number = details.step;
@@ -174,12 +174,12 @@ class SpanCollector {
            .work = details.work,
            .cpu_ns = details.cpu_us < 0 ? -1 : details.cpu_us * 1000});
       from_profiler_ |= !is_rank;
-    } else if (is_rank && slice.tid != kUserLane) {
+    } else if (is_rank && slice.tid != kUserTrack) {
       return;
     } else if (is_rank && (name == kWaitForGradients || name == "WAIT")) {
       rank.waits.push_back(interval);
     } else if (!is_rank && IsProfilersCommunication(name)) {
-      rank.batches.push_back({.start_ns = interval.first,
+      rank.buckets.push_back({.start_ns = interval.first,
                               .end_ns = interval.second,
                               .ready_everywhere_ns = interval.first,
                               .gate_ns = 0,
@@ -217,7 +217,7 @@ std::map<int64_t, Interval> WindowsOf(const std::vector<RankStep>& steps) {
   return windows;
 }
 
-void CountBatches(const std::vector<RankStep>& steady, StepAnalysis* analysis) {
+void CountBuckets(const std::vector<RankStep>& steady, StepAnalysis* analysis) {
   if (steady.empty()) return;
   const int64_t rank = steady.front().rank;
   int64_t steps = 0;
@@ -227,32 +227,32 @@ void CountBatches(const std::vector<RankStep>& steady, StepAnalysis* analysis) {
     ++steps;
     end_ns = std::max(end_ns, step.end_ns());
   }
-  for (const Batch& batch : analysis->batches) {
-    const RankBatch& first = batch.ranks.front();
+  for (const Bucket& bucket : analysis->buckets) {
+    const RankBucket& first = bucket.ranks.front();
     if (first.rank != rank || first.start_ns < steady.front().start_ns ||
         first.start_ns >= end_ns) {
       continue;
     }
-    ++analysis->batches_per_step;
-    analysis->bytes_per_step += static_cast<double>(batch.bytes);
+    ++analysis->buckets_per_step;
+    analysis->bytes_per_step += static_cast<double>(bucket.bytes);
   }
-  analysis->batches_per_step /= static_cast<double>(steps);
+  analysis->buckets_per_step /= static_cast<double>(steps);
   analysis->bytes_per_step /= static_cast<double>(steps);
 }
 
 // Collects the spans of the buckets of each rank, sorted.
-void ShareBatches(const std::vector<Batch>& batches,
+void ShareBuckets(const std::vector<Bucket>& buckets,
                   std::map<int64_t, RankSpans>* ranks) {
-  for (const Batch& batch : batches) {
-    for (const RankBatch& rank : batch.ranks) {
-      (*ranks)[rank.rank].batches.push_back(
-          {rank.start_ns, rank.end_ns, batch.ready_everywhere_ns, rank.gate_ns,
+  for (const Bucket& bucket : buckets) {
+    for (const RankBucket& rank : bucket.ranks) {
+      (*ranks)[rank.rank].buckets.push_back(
+          {rank.start_ns, rank.end_ns, bucket.ready_everywhere_ns, rank.gate_ns,
            rank.copy_ns, rank.data_ns});
     }
   }
   for (auto& [rank, spans] : *ranks) {
-    std::sort(spans.batches.begin(), spans.batches.end(),
-              [](const BatchSpan& a, const BatchSpan& b) {
+    std::sort(spans.buckets.begin(), spans.buckets.end(),
+              [](const BucketSpan& a, const BucketSpan& b) {
                 return a.start_ns < b.start_ns;
               });
   }
@@ -359,8 +359,8 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
   StepAnalysis analysis;
   SpanCollector spans(trace);
   for (const TraceSlice& slice : trace.slices) spans.Add(slice);
-  analysis.batches = FindBatches(trace);
-  ShareBatches(analysis.batches, &spans.ranks());
+  analysis.buckets = FindBuckets(trace);
+  ShareBuckets(analysis.buckets, &spans.ranks());
 
   bool recorded = false;
   for (const auto& [pid, rank] : spans.ranks()) {
@@ -388,8 +388,8 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
     rank.input = UnionOf(std::move(rank.input));
     rank.other = UnionOf(std::move(rank.other));
     std::vector<Interval> running;
-    for (const BatchSpan& batch : rank.batches) {
-      running.emplace_back(batch.start_ns, batch.end_ns);
+    for (const BucketSpan& bucket : rank.buckets) {
+      running.emplace_back(bucket.start_ns, bucket.end_ns);
     }
     running = UnionOf(std::move(running));
     if (analysis.source == StepSource::kProfiler) {
@@ -421,7 +421,7 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
             });
   const std::vector<RankStep> steady = analysis.SteadySteps();
   analysis.resources = FindResourceUse(trace, WindowsOf(steady));
-  CountBatches(steady, &analysis);
+  CountBuckets(steady, &analysis);
   return analysis;
 }
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "timeline/diagnose/batches.h"
+#include "timeline/diagnose/buckets.h"
 #include "timeline/diagnose/resource_use.h"
 #include "timeline/read/trace.h"
 
@@ -71,9 +71,9 @@ struct StepAnalysis {
   // Whether the application's waits are recorded. If not, exposed parts are 0.
   bool knows_waits = false;
   std::vector<RankStep> steps;  // by number, then by rank
-  std::vector<Batch> batches;   // by start on the lowest rank
+  std::vector<Bucket> buckets;  // by start on the lowest rank
   // Means over the steady steps on the lowest rank.
-  double batches_per_step = 0;
+  double buckets_per_step = 0;
   double bytes_per_step = 0;
   std::map<int64_t, ResourceUse> resources;  // by rank
 

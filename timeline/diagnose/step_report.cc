@@ -66,7 +66,7 @@ std::string EncodeStepReport(const StepReport& report) {
                                {"hidden_ns", report.hidden_ns},
                                {"work", report.work},
                                {"cpu_ns", report.cpu_ns},
-                               {"batches", report.batches},
+                               {"buckets", report.buckets},
                                {"bytes", report.bytes},
                                {"use", use},
                                {"facts", AsJson(report.facts)}};
@@ -89,7 +89,7 @@ std::optional<StepReport> DecodeStepReport(absl::string_view line) {
                          .hidden_ns = json.at("hidden_ns"),
                          .work = json.value("work", int64_t{-1}),
                          .cpu_ns = json.value("cpu_ns", int64_t{-1}),
-                         .batches = json.at("batches"),
+                         .buckets = json.at("buckets"),
                          .bytes = json.at("bytes"),
                          .use = {},
                          .facts = FactsOf(json.at("facts"))};
@@ -224,7 +224,7 @@ StepAnalysis StepReports::Analysis() const {
     if (report.interval == 1 && reports_.back().interval > 1) continue;
     if (report.rank == reports_.front().rank) {
       steps += static_cast<double>(report.steps);
-      analysis.batches_per_step += report.batches;
+      analysis.buckets_per_step += report.buckets;
       analysis.bytes_per_step += report.bytes;
     }
     ResourceUse& use = analysis.resources[report.rank];
@@ -238,7 +238,7 @@ StepAnalysis StepReports::Analysis() const {
     use.seconds = before + weight;
   }
   if (steps > 0) {
-    analysis.batches_per_step /= steps;
+    analysis.buckets_per_step /= steps;
     analysis.bytes_per_step /= steps;
   }
   std::sort(analysis.steps.begin(), analysis.steps.end(),

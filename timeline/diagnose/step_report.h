@@ -31,7 +31,7 @@ struct StepReport {
   int64_t hidden_ns = 0;
   int64_t work = 0;    // sum; -1: unknown for some step
   int64_t cpu_ns = 0;  // the same
-  double batches = 0;  // in all steps
+  double buckets = 0;  // in all steps
   double bytes = 0;
   ResourceUse use;
   std::vector<TraceArg> facts = {};  // about the rank, such as cpus

@@ -169,9 +169,9 @@ class ReporterThread final : public StepReporter {
       AddKnown(step.work, &next_report_.work);
       AddKnown(step.cpu_ns, &next_report_.cpu_ns);
     }
-    for (const Batch& batch : analysis.batches) {
-      ++next_report_.batches;
-      next_report_.bytes += static_cast<double>(batch.bytes);
+    for (const Bucket& bucket : analysis.buckets) {
+      ++next_report_.buckets;
+      next_report_.bytes += static_cast<double>(bucket.bytes);
     }
     const auto use = analysis.resources.find(options_.rank);
     if (use != analysis.resources.end()) next_report_.use = use->second;

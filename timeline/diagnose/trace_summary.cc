@@ -36,23 +36,23 @@ int64_t EndNs(const TraceSlice& slice) {
 }
 
 // Indices of the slices of each track, in file order.
-std::vector<std::vector<size_t>> SlicesByLane(
+std::vector<std::vector<size_t>> SlicesByTrack(
     const std::vector<TraceSlice>& slices) {
-  absl::flat_hash_map<std::pair<int64_t, int64_t>, size_t> lane_indices;
-  std::vector<std::vector<size_t>> lanes;
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, size_t> track_indices;
+  std::vector<std::vector<size_t>> tracks;
   for (size_t i = 0; i < slices.size(); ++i) {
     const TraceSlice& slice = slices[i];
-    const auto [lane, added] =
-        lane_indices.try_emplace({slice.pid, slice.tid}, lanes.size());
-    if (added) lanes.emplace_back();
-    lanes[lane->second].push_back(i);
+    const auto [track, added] =
+        track_indices.try_emplace({slice.pid, slice.tid}, tracks.size());
+    if (added) tracks.emplace_back();
+    tracks[track->second].push_back(i);
   }
-  return lanes;
+  return tracks;
 }
 
 bool IsLeftOut(const Trace& trace, const TraceSlice& slice) {
   if (IsTick(trace, slice)) return true;
-  return slice.tid == kChunkLane && trace.processes.at(slice.pid).is_rank;
+  return slice.tid == kChunkTrack && trace.processes.at(slice.pid).is_rank;
 }
 
 // Sums over slices, by the index of their name.
@@ -100,7 +100,7 @@ class NameSums {
 struct RankEvents {
   std::vector<Interval> all;
   std::vector<Interval> negotiations;
-  std::vector<Interval> batches;
+  std::vector<Interval> buckets;
   std::vector<Interval> waits;
 
   int64_t span_ns() const {
@@ -122,12 +122,12 @@ std::map<int64_t, RankEvents> EventsByRank(const Trace& trace) {
     const std::string& name = trace.names[slice.name];
     const Interval interval = {slice.start_ns, EndNs(slice)};
     rank.all.push_back(interval);
-    if (slice.tid == kBatchLane && absl::EndsWith(name, "_BATCH")) {
-      rank.batches.push_back(interval);
-    } else if (slice.tid >= kFirstTensorLane &&
+    if (slice.tid == kBucketTrack && absl::EndsWith(name, "_BUCKET")) {
+      rank.buckets.push_back(interval);
+    } else if (slice.tid >= kFirstTensorTrack &&
                absl::StartsWith(name, "NEGOTIATE_")) {
       rank.negotiations.push_back(interval);
-    } else if (slice.tid == kUserLane && name == kWaitForGradients) {
+    } else if (slice.tid == kUserTrack && name == kWaitForGradients) {
       rank.waits.push_back(interval);
     }
   }
@@ -155,7 +155,7 @@ std::vector<int64_t> SelfTimesNs(const Trace& trace) {
   const std::vector<TraceSlice>& slices = trace.slices;
   std::vector<int64_t> self_ns(slices.size());
   std::vector<size_t> open;  // each contains the next
-  for (std::vector<size_t>& lane : SlicesByLane(slices)) {
+  for (std::vector<size_t>& track : SlicesByTrack(slices)) {
     // Parents come before their children.
     const auto comes_before = [&slices](size_t a, size_t b) {
       if (slices[a].start_ns != slices[b].start_ns) {
@@ -165,11 +165,11 @@ std::vector<int64_t> SelfTimesNs(const Trace& trace) {
       const int64_t b_end_ns = EndNs(slices[b]);
       return a_end_ns != b_end_ns ? a_end_ns > b_end_ns : a < b;
     };
-    if (!std::is_sorted(lane.begin(), lane.end(), comes_before)) {
-      std::sort(lane.begin(), lane.end(), comes_before);
+    if (!std::is_sorted(track.begin(), track.end(), comes_before)) {
+      std::sort(track.begin(), track.end(), comes_before);
     }
     open.clear();
-    for (const size_t slice : lane) {
+    for (const size_t slice : track) {
       const int64_t end_ns = EndNs(slices[slice]);
       while (!open.empty() && EndNs(slices[open.back()]) < end_ns) {
         open.pop_back();
@@ -218,12 +218,12 @@ std::optional<TimeShares> SharesOf(const Trace& trace) {
   for (const auto& [pid, rank] : EventsByRank(trace)) {
     const auto span_ns = static_cast<double>(rank.span_ns());
     if (span_ns <= 0) continue;
-    const int64_t batches_ns = CoveredNs(UnionOf(rank.batches));
+    const int64_t buckets_ns = CoveredNs(UnionOf(rank.buckets));
     std::vector<Interval> either = rank.negotiations;
-    either.insert(either.end(), rank.batches.begin(), rank.batches.end());
+    either.insert(either.end(), rank.buckets.begin(), rank.buckets.end());
     const int64_t either_ns = CoveredNs(UnionOf(std::move(either)));
-    sums.negotiating += static_cast<double>(either_ns - batches_ns) / span_ns;
-    sums.communicating += static_cast<double>(batches_ns) / span_ns;
+    sums.negotiating += static_cast<double>(either_ns - buckets_ns) / span_ns;
+    sums.communicating += static_cast<double>(buckets_ns) / span_ns;
     exposed += static_cast<double>(CoveredNs(UnionOf(rank.waits))) / span_ns;
     waits_are_recorded |= !rank.waits.empty();
     ++sums.ranks;

@@ -52,7 +52,7 @@ struct TimeShares {
   // A tensor is in negotiation (its NEGOTIATE_* event), and no bucket runs: it
   // waits for a slower rank, or for a bucket to fill.
   double negotiating = 0;
-  // A bucket runs (*_BATCH on the bucket track).
+  // A bucket runs (*_BUCKET on the bucket track).
   double communicating = 0;
   // The application waits for gradients: the part of the two above that
   // computation did not hide. nullopt: no rank recorded kWaitForGradients.

@@ -196,7 +196,7 @@ void Examiner::AddTurns(double share, int64_t often_last) {
     finding.remedy =
         knows_work
             ? "run hvdlite_doctor on each host (frequency, binding, other jobs)"
-            : "find out which: call hvdlite::add_step_work(batch.numel()) in "
+            : "find out which: call hvdlite::add_step_work(bucket.numel()) in "
               "each step and record again. If the work differs, give all ranks "
               "mini-batches of equal work; otherwise run hvdlite_doctor on "
               "each host";

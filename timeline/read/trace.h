@@ -28,7 +28,7 @@ struct TraceSlice {
 
 // The args of hvdlite's events; -1: missing.
 struct SliceDetails {
-  int64_t batch = -1;
+  int64_t bucket = -1;
   int64_t tensors = -1;
   int64_t bytes = -1;
   int64_t last_rank = -1;
@@ -75,7 +75,7 @@ struct Trace {
   std::vector<SliceDetails> details;
   std::vector<TraceCounter> counters;         // in file order
   std::map<int64_t, TraceProcess> processes;  // by pid; all pids of slices
-  std::map<std::pair<int64_t, int64_t>, std::string> lanes;  // by pid and tid
+  std::map<std::pair<int64_t, int64_t>, std::string> tracks;  // by pid and tid
   std::optional<ProfiledRank> profiled;
   std::vector<std::string> warnings;  // for people, one line each
 

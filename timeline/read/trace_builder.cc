@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "timeline/record/trace_event.h"
 #include "timeline/record/trace_format.h"
 
@@ -22,9 +23,10 @@ int64_t InRange(int64_t number) {
   return std::clamp(number, -kMost, kMost);
 }
 
-// The field that keeps the arg `key`; null if there is none.
+// The field that keeps the arg `key`; null if there is none. A bucket was
+// called a batch in the first traces.
 int64_t* FieldOf(absl::string_view key, SliceDetails* details) {
-  if (key == "batch") return &details->batch;
+  if (key == "bucket" || key == "batch") return &details->bucket;
   if (key == "tensors") return &details->tensors;
   if (key == "bytes") return &details->bytes;
   if (key == "last_rank") return &details->last_rank;
@@ -171,7 +173,7 @@ void TraceBuilder::AddMetadata(const ParsedEvent& event) {
   if (event.name == "process_name") {
     trace_.processes[event.pid].name = TextOf(args, "name");
   } else if (event.name == "thread_name") {
-    trace_.lanes[{event.pid, event.tid}] = TextOf(args, "name");
+    trace_.tracks[{event.pid, event.tid}] = TextOf(args, "name");
   } else if (event.name == kTraceMetadata) {
     TraceProcess& process = trace_.processes[event.pid];
     process.is_rank = true;
@@ -197,7 +199,13 @@ void TraceBuilder::AddMetadata(const ParsedEvent& event) {
 
 void TraceBuilder::AddSlice(const ParsedEvent& event, int64_t duration_ns) {
   AddProcess(event.pid);
-  trace_.slices.push_back({event.pid, event.tid, NameIndex(event.name),
+  absl::string_view name = event.name;
+  std::string renamed;
+  if (event.tid == kBucketTrack && absl::ConsumeSuffix(&name, "_BATCH")) {
+    renamed = absl::StrCat(name, "_BUCKET");
+    name = renamed;
+  }
+  trace_.slices.push_back({event.pid, event.tid, NameIndex(name),
                            *event.start_ns, duration_ns, AddDetails(event)});
 }
 
@@ -243,7 +251,7 @@ void TraceBuilder::AddCounter(const ParsedEvent& event) {
 }
 
 void TraceBuilder::PairAllEdges() {
-  for (auto& [lane, edges] : edges_) {
+  for (auto& [track, edges] : edges_) {
     const PairedEdges paired = PairEdges(std::move(edges));
     for (const auto& [begin, end] : paired.pairs) {
       trace_.slices[begin.id].duration_ns = end.time_ns - begin.time_ns;
@@ -282,7 +290,7 @@ Trace TraceOf(int64_t rank, const std::vector<TraceArg>& facts,
     parsed.phase = event.kind == TraceEvent::Kind::kCounter ? 'C' : 'X';
     parsed.name = event.name;
     parsed.pid = rank;
-    parsed.tid = event.lane;
+    parsed.tid = event.track;
     parsed.start_ns = event.start_ns;
     parsed.duration_ns = std::max<int64_t>(event.duration_ns, 0);
     take_args(event.args);

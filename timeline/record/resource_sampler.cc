@@ -35,8 +35,8 @@ std::string ReadSmallFile(const std::string& path) {
 }
 
 // Returns nullopt if the thread has ended, or if the kernel does not count.
-std::optional<ThreadUse> ReadSchedstat(const std::string& folder) {
-  const std::string text = ReadSmallFile(absl::StrCat(folder, "/schedstat"));
+std::optional<ThreadUse> ReadSchedstat(const std::string& directory) {
+  const std::string text = ReadSmallFile(absl::StrCat(directory, "/schedstat"));
   const std::vector<absl::string_view> fields =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   ThreadUse use;
@@ -47,9 +47,9 @@ std::optional<ThreadUse> ReadSchedstat(const std::string& folder) {
   return use;
 }
 
-int64_t ReadInvoluntarySwitches(const std::string& folder) {
+int64_t ReadInvoluntarySwitches(const std::string& directory) {
   constexpr absl::string_view kKey = "nonvoluntary_ctxt_switches:";
-  const std::string text = ReadSmallFile(absl::StrCat(folder, "/status"));
+  const std::string text = ReadSmallFile(absl::StrCat(directory, "/status"));
   const size_t key = text.find(kKey.data(), 0, kKey.size());
   if (key == std::string::npos) return 0;
   absl::string_view rest(text);
@@ -83,8 +83,8 @@ TraceEvent ThreadCounter(std::string name, int64_t now_ns, const ThreadUse& use,
 
 }  // namespace
 
-ResourceSampler::ResourceSampler(pid_t main_thread, std::string folder)
-    : main_thread_(main_thread), folder_(std::move(folder)) {}
+ResourceSampler::ResourceSampler(pid_t main_thread, std::string directory)
+    : main_thread_(main_thread), directory_(std::move(directory)) {}
 
 std::vector<TraceEvent> ResourceSampler::Sample(int64_t now_ns) {
   std::vector<TraceEvent> counters;
@@ -95,24 +95,25 @@ std::vector<TraceEvent> ResourceSampler::Sample(int64_t now_ns) {
   int64_t busy_threads = 0;
   std::map<pid_t, Thread> threads;
   std::error_code error;
-  for (std::filesystem::directory_iterator task(folder_ + "/task", error), end;
+  for (std::filesystem::directory_iterator task(directory_ + "/task", error),
+       end;
        !error && task != end; task.increment(error)) {
     pid_t id = 0;
-    const std::string folder = task->path().string();
+    const std::string directory = task->path().string();
     if (!absl::SimpleAtoi(task->path().filename().string(), &id)) continue;
-    std::optional<ThreadUse> use = ReadSchedstat(folder);
+    std::optional<ThreadUse> use = ReadSchedstat(directory);
     if (!use.has_value()) continue;
     const auto known = threads_.find(id);
     Thread thread;
     if (known != threads_.end()) {
       thread = known->second;
     } else {
-      const std::string name = ReadSmallFile(absl::StrCat(folder, "/comm"));
+      const std::string name = ReadSmallFile(absl::StrCat(directory, "/comm"));
       thread.is_own = id != main_thread_ && absl::StartsWith(name, kOwnThreads);
       thread.is_progress = thread.is_own && name == kProgressThread;
     }
     if (thread.is_progress || id == main_thread_) {
-      use->involuntary = ReadInvoluntarySwitches(folder);
+      use->involuntary = ReadInvoluntarySwitches(directory);
     }
     const ThreadUse since = Less(*use, std::exchange(thread.last, *use));
     if (thread.is_progress) progress = since;
@@ -140,7 +141,7 @@ std::vector<TraceEvent> ResourceSampler::Sample(int64_t now_ns) {
   getrusage(RUSAGE_SELF, &usage);
   const int64_t system_cpu_us =
       usage.ru_stime.tv_sec * int64_t{1'000'000} + usage.ru_stime.tv_usec;
-  const std::string text = ReadSmallFile(folder_ + "/statm");
+  const std::string text = ReadSmallFile(directory_ + "/statm");
   const std::vector<absl::string_view> pages = absl::StrSplit(text, ' ');
   int64_t resident = 0;
   if (pages.size() > 1) (void)absl::SimpleAtoi(pages[1], &resident);

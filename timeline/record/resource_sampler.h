@@ -27,9 +27,9 @@ struct ThreadUse {
 class ResourceSampler {
  public:
   // `main_thread`: the application's thread, by its gettid(). Tests use another
-  // `folder`.
+  // `directory`.
   explicit ResourceSampler(pid_t main_thread,
-                           std::string folder = "/proc/self");
+                           std::string directory = "/proc/self");
 
   // Returns counters at `now_ns`. Each covers the time since the sample before,
   // the first since the process's start:
@@ -49,7 +49,7 @@ class ResourceSampler {
   };
 
   const pid_t main_thread_;
-  const std::string folder_;
+  const std::string directory_;
   std::map<pid_t, Thread> threads_;
   int64_t sampled_ns_ = 0;
   int64_t major_faults_ = 0;

@@ -5,7 +5,7 @@ namespace hvdlite::timeline {
 TraceEvent StepEvent(int64_t number, int64_t start_ns, int64_t end_ns,
                      const StepCost& cost) {
   TraceEvent event = {.name = "TRAINING_STEP",
-                      .lane = kStepLane,
+                      .track = kStepTrack,
                       .start_ns = start_ns,
                       .duration_ns = end_ns - start_ns,
                       .args = {{"step", number}}};

@@ -14,12 +14,12 @@
 namespace hvdlite::timeline {
 
 // Tracks (Chrome's tid) with a fixed meaning on every rank. Tensors in flight
-// use tracks from kFirstTensorLane on (see LaneAllocator).
-inline constexpr int kBatchLane = 1;  // phases of the bucket being reduced
-inline constexpr int kChunkLane = 2;  // single chunks; summaries leave it out
-inline constexpr int kUserLane = 3;   // spans recorded by the application
-inline constexpr int kStepLane = 4;   // training steps
-inline constexpr int kFirstTensorLane = 10;
+// use tracks from kFirstTensorTrack on (see TrackAllocator).
+inline constexpr int kBucketTrack = 1;  // phases of the bucket being reduced
+inline constexpr int kChunkTrack = 2;   // single chunks; summaries leave it out
+inline constexpr int kUserTrack = 3;    // spans recorded by the application
+inline constexpr int kStepTrack = 4;    // training steps
+inline constexpr int kFirstTensorTrack = 10;
 
 // DistributedOptimizer records this event on the application's track while its
 // step() or synchronize() waits for gradients.
@@ -42,7 +42,7 @@ struct TraceEvent {
   enum class Flow { kNone, kOut, kIn };
 
   std::string name;       // such as "NEGOTIATE_ALLREDUCE"
-  int lane = kBatchLane;  // never 0
+  int track = kBucketTrack;  // never 0
   int64_t start_ns = 0;   // of the rank's monotonic clock (base::Clock)
   int64_t duration_ns = 0;
   std::vector<TraceArg> args = {};  // for a counter: its values
@@ -65,19 +65,19 @@ TraceEvent StepEvent(int64_t number, int64_t start_ns, int64_t end_ns,
 // Gives each tensor in flight a track of its own, always the lowest free one.
 // So a trace has at most as many tracks as tensors were in flight at once. Not
 // thread-safe.
-class LaneAllocator {
+class TrackAllocator {
  public:
   int Acquire() {
     if (free_.empty()) return next_++;
-    const int lane = free_.top();
+    const int track = free_.top();
     free_.pop();
-    return lane;
+    return track;
   }
-  void Release(int lane) { free_.push(lane); }
+  void Release(int track) { free_.push(track); }
 
  private:
   std::priority_queue<int, std::vector<int>, std::greater<int>> free_;
-  int next_ = kFirstTensorLane;
+  int next_ = kFirstTensorTrack;
 };
 
 }  // namespace hvdlite::timeline

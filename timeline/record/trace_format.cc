@@ -21,21 +21,21 @@ bool NeedsNoEscape(char c) {
 }
 
 // Some viewers reject events without tid, metadata included.
-void AppendMetadata(absl::string_view name, int rank, int lane,
+void AppendMetadata(absl::string_view name, int rank, int track,
                     absl::string_view args, std::string* out) {
   absl::StrAppend(out, "{\"name\":\"", name, "\",\"ph\":\"M\",\"pid\":", rank,
-                  ",\"tid\":", lane, ",\"args\":{", args, "}}");
+                  ",\"tid\":", track, ",\"args\":{", args, "}}");
 }
 
-std::string LaneName(int lane) {
-  if (lane == kBatchLane) return "batch";
-  if (lane == kChunkLane) return "chunks";
-  if (lane == kUserLane) return "application";
-  if (lane == kStepLane) return "steps";
-  if (lane >= kFirstTensorLane) {
-    return absl::StrCat("tensors ", lane - kFirstTensorLane + 1);
+std::string TrackName(int track) {
+  if (track == kBucketTrack) return "bucket";
+  if (track == kChunkTrack) return "chunks";
+  if (track == kUserTrack) return "application";
+  if (track == kStepTrack) return "steps";
+  if (track >= kFirstTensorTrack) {
+    return absl::StrCat("tensors ", track - kFirstTensorTrack + 1);
   }
-  return absl::StrCat("lane ", lane);
+  return absl::StrCat("track ", track);
 }
 
 void AppendArg(const TraceArg& arg, std::string* out) {
@@ -114,10 +114,10 @@ void AppendPartHeader(int rank, const PartDescription& part, std::string* out) {
 
   std::string args = "\"name\":";
   AppendJsonString(absl::StrCat("rank ", rank, " (", part.host, ")"), &args);
-  AppendMetadata("process_name", rank, kBatchLane, args, out);
+  AppendMetadata("process_name", rank, kBucketTrack, args, out);
   out->append(",\n");
 
-  AppendMetadata("process_sort_index", rank, kBatchLane,
+  AppendMetadata("process_sort_index", rank, kBucketTrack,
                  absl::StrCat("\"sort_index\":", rank), out);
   out->append(",\n");
 
@@ -129,16 +129,16 @@ void AppendPartHeader(int rank, const PartDescription& part, std::string* out) {
     args.push_back(',');
     AppendArg(fact, &args);
   }
-  AppendMetadata(kTraceMetadata, rank, kBatchLane, args, out);
+  AppendMetadata(kTraceMetadata, rank, kBucketTrack, args, out);
   out->append(",\n");
 }
 
-void AppendLaneLines(int rank, int lane, std::string* out) {
-  AppendMetadata("thread_name", rank, lane,
-                 absl::StrCat("\"name\":\"", LaneName(lane), "\""), out);
+void AppendTrackLines(int rank, int track, std::string* out) {
+  AppendMetadata("thread_name", rank, track,
+                 absl::StrCat("\"name\":\"", TrackName(track), "\""), out);
   out->append(",\n");
-  AppendMetadata("thread_sort_index", rank, lane,
-                 absl::StrCat("\"sort_index\":", lane), out);
+  AppendMetadata("thread_sort_index", rank, track,
+                 absl::StrCat("\"sort_index\":", track), out);
   out->append(",\n");
 }
 
@@ -153,14 +153,14 @@ void AppendEventLine(int rank, const TraceEvent& event, std::string* out) {
     out->append(",\"ph\":\"X\",\"name\":");
   }
   AppendJsonString(event.name, out);
-  absl::StrAppend(out, ",\"pid\":", rank, ",\"tid\":", event.lane);
+  absl::StrAppend(out, ",\"pid\":", rank, ",\"tid\":", event.track);
   if (event.flow != TraceEvent::Flow::kNone) AppendFlow(rank, event, out);
   if (!event.args.empty()) AppendArgs(event.args, out);
   out->append("},\n");
 }
 
 void AppendPartEnd(int rank, int64_t dropped_events, std::string* out) {
-  AppendMetadata(kDroppedMetadata, rank, kBatchLane,
+  AppendMetadata(kDroppedMetadata, rank, kBucketTrack,
                  absl::StrCat("\"dropped_events\":", dropped_events), out);
   out->append("\n]\n");
 }
@@ -171,13 +171,13 @@ std::string TracePartPath(const std::string& path, int rank) {
 
 std::map<int, std::string> FindTraceParts(const std::string& path) {
   const std::filesystem::path whole(path);
-  std::filesystem::path folder = whole.parent_path();
-  if (folder.empty()) folder = ".";
+  std::filesystem::path directory = whole.parent_path();
+  if (directory.empty()) directory = ".";
   const std::string prefix = absl::StrCat(whole.filename().string(), ".rank");
 
   std::map<int, std::string> parts;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end;
+  for (std::filesystem::directory_iterator entry(directory, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     absl::string_view digits = name;

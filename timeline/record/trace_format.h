@@ -45,7 +45,7 @@ struct PartDescription {
 void AppendPartHeader(int rank, const PartDescription& part, std::string* out);
 
 // Appends the lines that name a track. Call it before the track's first event.
-void AppendLaneLines(int rank, int lane, std::string* out);
+void AppendTrackLines(int rank, int track, std::string* out);
 
 void AppendEventLine(int rank, const TraceEvent& event, std::string* out);
 

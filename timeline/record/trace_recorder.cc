@@ -110,7 +110,7 @@ class QueuedTraceRecorder final : public TraceRecorder {
 
   // Used by the writer thread only; Close() reads the status after its end.
   const std::unique_ptr<TraceSink> sink_;
-  std::set<int> named_lanes_;
+  std::set<int> named_tracks_;
   int64_t sampled_ns_ = 0;
   absl::Status write_status_;
 
@@ -239,11 +239,11 @@ void QueuedTraceRecorder::WriteEvents(const std::vector<TraceEvent>& events) {
   for (const TraceEvent& event : events) {
     const size_t size = lines.size();
     const bool has_memory = base::ContainExceptions([&] {
-      if (!named_lanes_.contains(event.lane)) {
-        AppendLaneLines(options_.rank, event.lane, &lines);
+      if (!named_tracks_.contains(event.track)) {
+        AppendTrackLines(options_.rank, event.track, &lines);
       }
       AppendEventLine(options_.rank, event, &lines);
-      named_lanes_.insert(event.lane);
+      named_tracks_.insert(event.track);
     });
     if (!has_memory) {
       lines.resize(size);

@@ -54,7 +54,7 @@ void ReportOverlap(const Examined& examined, Report* report) {
   }
   const bool knows_waits = examined.analysis.knows_waits;
   Table table = {.name = "overlap",
-                 .columns = {examined.rank_word(), "batches ms/step"},
+                 .columns = {examined.rank_word(), "buckets ms/step"},
                  .rows = {}};
   if (knows_waits) {
     table.columns.insert(table.columns.end(),
@@ -65,12 +65,12 @@ void ReportOverlap(const Examined& examined, Report* report) {
       return Cell::Milliseconds(static_cast<double>(sum_ns) /
                                 static_cast<double>(sums.steps));
     };
-    const int64_t batches_ns = sums.hidden_ns + sums.running_ns;
-    table.rows.push_back({rank, per_step(batches_ns)});
+    const int64_t buckets_ns = sums.hidden_ns + sums.running_ns;
+    table.rows.push_back({rank, per_step(buckets_ns)});
     if (!knows_waits) continue;
     table.rows.back().insert(table.rows.back().end(),
                              {per_step(sums.hidden_ns),
-                              Cell::Percent(Share(sums.hidden_ns, batches_ns)),
+                              Cell::Percent(Share(sums.hidden_ns, buckets_ns)),
                               per_step(sums.exposed_ns)});
   }
   report->AddLine(

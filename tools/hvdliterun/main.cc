@@ -9,7 +9,7 @@
 #include "tools/hvdliterun/launch/job.h"
 #include "tools/hvdliterun/launch/run_restarts.h"
 #include "tools/hvdliterun/plan/flags.h"
-#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
 
 namespace hvdlite::launch {
@@ -34,21 +34,21 @@ int Main(const std::vector<std::string>& arguments) {
     std::cout << flags->help;
     return 0;
   }
-  const Surroundings surroundings = RealSurroundings();
+  const HostEnvironment host_environment = RealHostEnvironment();
   if (flags->about.has_value()) {
     std::cout << (*flags->about == About::kVersion
-                      ? DescribeVersion(*flags, surroundings)
-                      : DescribeBuild(*flags, surroundings));
+                      ? DescribeVersion(*flags, host_environment)
+                      : DescribeBuild(*flags, host_environment));
     return 0;
   }
   if (flags->dry_run.has_value()) {
-    const absl::StatusOr<Job> job = MakeJob(*flags, surroundings);
+    const absl::StatusOr<Job> job = MakeJob(*flags, host_environment);
     if (!job.ok()) return Fail(job.status());
     std::cout << (*flags->dry_run == DryRunFormat::kJson ? DryRunJson(*job)
                                                          : RenderDryRun(*job));
     return 0;
   }
-  const absl::StatusOr<int> code = RunRestarts(*flags, surroundings);
+  const absl::StatusOr<int> code = RunRestarts(*flags, host_environment);
   if (!code.ok()) return Fail(code.status());
   return *code;
 }

@@ -133,15 +133,22 @@ void AddFlags(CLI::App& app, Flags& flags) {
   support::AddNotNegative(
       app, "--backward-ms", options.cost.backward_ms,
       "Duration of the backward pass in ms, in which gradients become ready");
-  support::AddNotNegative(app, "--batch-us", options.cost.batch_us,
+  support::AddNotNegative(app, "--bucket-us", options.cost.bucket_us,
                           "Duration of a bucket in us, after all ranks have "
                           "started it");
-  support::AddNotNegative(app, "--batch-ns-per-byte",
-                          options.cost.batch_ns_per_byte,
+  support::AddNotNegative(app, "--bucket-ns-per-byte",
+                          options.cost.bucket_ns_per_byte,
                           "Additional duration of a bucket in ns per byte");
+  support::MarkFormerSpelling(
+      support::AddNotNegative(app, "--batch-us", options.cost.bucket_us, ""),
+      "--bucket-us");
+  support::MarkFormerSpelling(
+      support::AddNotNegative(app, "--batch-ns-per-byte",
+                              options.cost.bucket_ns_per_byte, ""),
+      "--bucket-ns-per-byte");
   support::AddNotNegative(
       app, "--chunk-bytes", options.cost.chunk_bytes,
-      "Size of the pieces of a bucket in bytes; each piece takes --batch-us; "
+      "Size of the pieces of a bucket in bytes; each piece takes --bucket-us; "
       "0: one piece");
   support::AddPositive(app, "--fusion-bytes", options.fusion_threshold_bytes,
                        "Largest bucket of several tensors, in bytes");

@@ -85,11 +85,11 @@ Row RowOf(const SimulationOptions& options, const SimulationResult& result) {
           .root_children = result.root_children,
           .tree_height = result.tree_height,
           .tensor_latency_us = DistributionOf(result.tensor_latency_us),
-          .batch_latency_us = DistributionOf(result.batch_latency_us),
+          .bucket_latency_us = DistributionOf(result.bucket_latency_us),
           .median_lateness_us = DistributionOf(result.lateness_us).median,
           .step_ms = MeanOf(result.step_ms),
           .computation_ms = MeanOf(result.computation_ms),
-          .batches_ms = MeanOf(result.batches_ms),
+          .buckets_ms = MeanOf(result.buckets_ms),
           .steady = LoadOf(result.steady, options.steps),
           .warmup = LoadOf(result.warmup, options.warmup_steps)};
 }
@@ -107,7 +107,7 @@ void PrintTable(const std::vector<Row>& rows, std::ostream& out) {
   for (const Row& row : rows) {
     cells.push_back(
         {absl::StrCat(row.ranks), absl::StrCat(row.arity),
-         absl::StrCat(row.tree_height), latency(row.batch_latency_us),
+         absl::StrCat(row.tree_height), latency(row.bucket_latency_us),
          latency(row.tensor_latency_us), absl::StrFormat("%.2f", row.step_ms),
          absl::StrFormat("%.1f", row.steady.decisions), at_root(row.steady),
          absl::StrFormat("%.1f, %.1f", row.steady.mean_messages,
@@ -139,11 +139,11 @@ std::string ToJson(const SimulationOptions& options,
                       {"root_children", row.root_children},
                       {"tree_height", row.tree_height},
                       {"tensor_latency_us", Json(row.tensor_latency_us)},
-                      {"batch_latency_us", Json(row.batch_latency_us)},
+                      {"bucket_latency_us", Json(row.bucket_latency_us)},
                       {"median_lateness_us", row.median_lateness_us},
                       {"step_ms", row.step_ms},
                       {"computation_ms", row.computation_ms},
-                      {"batches_ms", row.batches_ms},
+                      {"buckets_ms", row.buckets_ms},
                       {"steady", Json(row.steady)},
                       {"announcing", Json(row.warmup)}});
   }
@@ -161,8 +161,8 @@ std::string ToJson(const SimulationOptions& options,
       {"gather_us", options.gather_us},
       {"forward_ms", options.cost.forward_ms},
       {"backward_ms", options.cost.backward_ms},
-      {"batch_us", options.cost.batch_us},
-      {"batch_ns_per_byte", options.cost.batch_ns_per_byte},
+      {"bucket_us", options.cost.bucket_us},
+      {"bucket_ns_per_byte", options.cost.bucket_ns_per_byte},
       {"chunk_bytes", options.cost.chunk_bytes},
       {"fusion_bytes", options.fusion_threshold_bytes},
       {"min_batch_bytes", options.min_batch_bytes},
@@ -178,7 +178,7 @@ std::string ToPage(const std::vector<Row>& rows) {
     support::Curve& curve = curves[name];
     curve.name = name;
     curve.x.push_back(row.ranks);
-    curve.values.push_back(row.batch_latency_us.max);
+    curve.values.push_back(row.bucket_latency_us.max);
   }
   support::Chart chart = {.title = "Largest bucket latency",
                           .x_label = "ranks",

@@ -39,12 +39,12 @@ struct Row {
   int root_children = 0;
   int tree_height = 0;
   Distribution tensor_latency_us;
-  Distribution batch_latency_us;
+  Distribution bucket_latency_us;
   double median_lateness_us = 0;
   // Means over the steps. A step ends when its last rank ends.
   double step_ms = 0;
   double computation_ms = 0;  // until the last rank has computed
-  double batches_ms = 0;
+  double buckets_ms = 0;
   Load steady;
   Load warmup;
 };

@@ -37,7 +37,7 @@ struct Event {
     kArrival,    // a message has reached it
     kReceived,   // it has received a message
     kServed,     // it has sent all its messages
-    kBatchEnd,   // the bucket has run on all ranks
+    kBucketEnd,  // the bucket has run on all ranks
   };
   Kind kind = Kind::kReady;
   int rank = 0;
@@ -95,8 +95,8 @@ class World {
   int64_t SendOutgoing(int rank, int64_t now_ns);
 
   // ---- Buckets. All ranks run the same bucket at a time.
-  void BeginBatch(int rank, const Decision& decision, int64_t now_ns);
-  void EndBatch(int64_t now_ns);
+  void BeginBucket(int rank, const Decision& decision, int64_t now_ns);
+  void EndBucket(int64_t now_ns);
 
   void At(int64_t time_ns, Event event) {
     events_.emplace(time_ns, std::move(event));
@@ -124,12 +124,12 @@ class World {
   int pending_count_ = 0;
 
   // The current bucket.
-  uint64_t batch_number_ = 0;  // 0: none
-  std::vector<int> batch_tensors_;
-  int batch_started_ = 0;
-  int64_t batch_start_ns_ = 0;  // start of the last rank so far
-  int64_t batch_end_ns_ = 0;    // end of the bucket before
-  int64_t batches_ns_ = 0;      // sum over the buckets of this step
+  uint64_t bucket_number_ = 0;  // 0: none
+  std::vector<int> bucket_tensors_;
+  int bucket_started_ = 0;
+  int64_t bucket_start_ns_ = 0;  // start of the last rank so far
+  int64_t bucket_end_ns_ = 0;    // end of the bucket before
+  int64_t buckets_ns_ = 0;       // sum over the buckets of this step
 };
 
 World::World(const SimulationOptions& options)
@@ -183,7 +183,7 @@ int64_t World::ReadyNanos(int rank, int tensor) const {
 
 void World::BeginStep(int64_t now_ns) {
   step_begin_ns_ = now_ns;
-  batches_ns_ = 0;
+  buckets_ns_ = 0;
   first_ready_ns_.assign(tensors(), INT64_MAX);
   last_ready_ns_.assign(tensors(), 0);
   pending_.assign(tensors(), true);
@@ -211,7 +211,7 @@ void World::EndStep(int64_t now_ns) {
                               1e6);
     result_.computation_ms.push_back(
         static_cast<double>(last_ready_ns_.back() - step_begin_ns_) / 1e6);
-    result_.batches_ms.push_back(static_cast<double>(batches_ns_) / 1e6);
+    result_.buckets_ms.push_back(static_cast<double>(buckets_ns_) / 1e6);
     for (int tensor = 0; tensor < tensors(); ++tensor) {
       result_.lateness_us.push_back(
           Microseconds(last_ready_ns_[tensor] - first_ready_ns_[tensor]));
@@ -316,7 +316,7 @@ void World::FinishServing(int rank, int64_t now_ns) {
   now_ns = SendOutgoing(rank, now_ns);
   const std::optional<Decision> decision = negotiator.NextDecision();
   now_ns = SendOutgoing(rank, now_ns);
-  if (decision.has_value()) BeginBatch(rank, *decision, now_ns);
+  if (decision.has_value()) BeginBucket(rank, *decision, now_ns);
   At(now_ns, {Event::Kind::kServed, rank});
 }
 
@@ -338,48 +338,48 @@ int64_t World::SendOutgoing(int rank, int64_t now_ns) {
   return now_ns;
 }
 
-void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
-  if (decision.kind != Decision::Kind::kBatch) {
+void World::BeginBucket(int rank, const Decision& decision, int64_t now_ns) {
+  if (decision.kind != Decision::Kind::kBucket) {
     Fail(absl::StrCat("rank ", rank, ": decision ", decision.number,
                       " is not a bucket: ", decision.message));
     return;
   }
-  if (batch_started_ == 0) {
-    batch_number_ = decision.number;
-    batch_tensors_.clear();
+  if (bucket_started_ == 0) {
+    bucket_number_ = decision.number;
+    bucket_tensors_.clear();
     for (const Decision::Tensor& tensor : decision.tensors) {
-      batch_tensors_.push_back(static_cast<int>(*tensor.token));
+      bucket_tensors_.push_back(static_cast<int>(*tensor.token));
     }
-  } else if (decision.number != batch_number_) {
+  } else if (decision.number != bucket_number_) {
     Fail(absl::StrCat("rank ", rank, " starts bucket ", decision.number,
-                      " while others run bucket ", batch_number_));
+                      " while others run bucket ", bucket_number_));
     return;
   }
   if (step_ >= options_.warmup_steps) {
-    int64_t possible_ns = batch_end_ns_;
-    for (const int tensor : batch_tensors_) {
+    int64_t possible_ns = bucket_end_ns_;
+    for (const int tensor : bucket_tensors_) {
       const int64_t ready_ns = last_ready_ns_[tensor];
       possible_ns = std::max(possible_ns, ready_ns);
       result_.tensor_latency_us.push_back(Microseconds(now_ns - ready_ns));
     }
-    result_.batch_latency_us.push_back(Microseconds(now_ns - possible_ns));
+    result_.bucket_latency_us.push_back(Microseconds(now_ns - possible_ns));
   }
-  batch_start_ns_ = std::max(batch_start_ns_, now_ns);
-  if (++batch_started_ < options_.ranks) return;
-  const int64_t batch_ns = options_.cost.BatchNanos(BytesOf(batch_tensors_));
-  batches_ns_ += batch_ns;
-  At(batch_start_ns_ + batch_ns, {Event::Kind::kBatchEnd});
+  bucket_start_ns_ = std::max(bucket_start_ns_, now_ns);
+  if (++bucket_started_ < options_.ranks) return;
+  const int64_t bucket_ns = options_.cost.BucketNanos(BytesOf(bucket_tensors_));
+  buckets_ns_ += bucket_ns;
+  At(bucket_start_ns_ + bucket_ns, {Event::Kind::kBucketEnd});
 }
 
-void World::EndBatch(int64_t now_ns) {
+void World::EndBucket(int64_t now_ns) {
   ++traffic().decisions;
-  batch_started_ = 0;
-  batch_end_ns_ = now_ns;
-  for (const int tensor : batch_tensors_) pending_[tensor] = false;
-  pending_count_ -= static_cast<int>(batch_tensors_.size());
+  bucket_started_ = 0;
+  bucket_end_ns_ = now_ns;
+  for (const int tensor : bucket_tensors_) pending_[tensor] = false;
+  pending_count_ -= static_cast<int>(bucket_tensors_.size());
   for (Rank& state : ranks_) state.negotiator->OnDone();
   if (options_.on_progress) {
-    options_.on_progress(static_cast<int>(batch_tensors_.size()));
+    options_.on_progress(static_cast<int>(bucket_tensors_.size()));
   }
   if (pending_count_ == 0) {
     EndStep(now_ns);
@@ -420,8 +420,8 @@ void World::Handle(int64_t now_ns, Event event) {
         Serve(event.rank, now_ns);
       }
       break;
-    case Event::Kind::kBatchEnd:
-      EndBatch(now_ns);
+    case Event::Kind::kBucketEnd:
+      EndBucket(now_ns);
       break;
   }
 }

@@ -16,10 +16,10 @@ namespace hvdlite::scale_sim {
 struct CostModel {
   double forward_ms = 50;
   double backward_ms = 100;
-  // A bucket of n bytes takes batch_us for each piece of chunk_bytes (0: one
-  // piece), plus n * batch_ns_per_byte.
-  double batch_us = 0;
-  double batch_ns_per_byte = 0;
+  // A bucket of n bytes takes bucket_us for each piece of chunk_bytes (0: one
+  // piece), plus n * bucket_ns_per_byte.
+  double bucket_us = 0;
+  double bucket_ns_per_byte = 0;
   int64_t chunk_bytes = 0;
 
   // The time from the start of a step until a gradient is ready that backward
@@ -29,11 +29,11 @@ struct CostModel {
   }
 
   // The time of a bucket after the last rank has started it.
-  int64_t BatchNanos(int64_t bytes) const {
+  int64_t BucketNanos(int64_t bytes) const {
     const int64_t pieces =
         chunk_bytes > 0 && bytes > 0 ? (bytes - 1) / chunk_bytes + 1 : 1;
-    return std::llround(static_cast<double>(pieces) * batch_us * 1e3 +
-                        static_cast<double>(bytes) * batch_ns_per_byte);
+    return std::llround(static_cast<double>(pieces) * bucket_us * 1e3 +
+                        static_cast<double>(bytes) * bucket_ns_per_byte);
   }
 };
 
@@ -83,13 +83,13 @@ struct SimulationResult {
   std::vector<float> tensor_latency_us;
   // Per bucket and rank: the time that negotiation alone adds. It begins when
   // the last tensor of the bucket was ready and the bucket before had ended.
-  std::vector<float> batch_latency_us;
+  std::vector<float> bucket_latency_us;
   // Per step: from its start on rank 0 to its end on rank 0.
   std::vector<double> step_ms;
   // Per step: from its start until the last rank has computed.
   std::vector<double> computation_ms;
   // Per step: the time of all buckets.
-  std::vector<double> batches_ms;
+  std::vector<double> buckets_ms;
   // Per tensor of a step: the time between the first and the last rank that had
   // it ready.
   std::vector<float> lateness_us;

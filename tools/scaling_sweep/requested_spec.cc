@@ -29,9 +29,9 @@ bool HasWorlds(const Flags& flags) {
 }
 
 // Whether the arguments are a single file that is not executable.
-bool IsSpecFile(const std::vector<std::string>& words) {
-  return words.size() == 1 && fs::is_regular_file(words.front()) &&
-         access(words.front().c_str(), X_OK) != 0;
+bool IsSpecFile(const std::vector<std::string>& arguments) {
+  return arguments.size() == 1 && fs::is_regular_file(arguments.front()) &&
+         access(arguments.front().c_str(), X_OK) != 0;
 }
 
 bool NamesProgram(const Flags& flags) {
@@ -41,19 +41,19 @@ bool NamesProgram(const Flags& flags) {
 }
 
 absl::Status CheckWords(const Flags& flags) {
-  const std::vector<std::string>& words = flags.arguments;
+  const std::vector<std::string>& arguments = flags.arguments;
   const bool program = NamesProgram(flags);
-  if (program && !IsTuning(flags) && IsSpecFile(words)) {
+  if (program && !IsTuning(flags) && IsSpecFile(arguments)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--ranks and --nodes need a program, but '", words.front(),
+        "--ranks and --nodes need a program, but '", arguments.front(),
         "' is not executable. If it is a spec file, set its worlds there "
         "(ranks, world)"));
   }
-  if (!program && words.size() > 1) {
+  if (!program && arguments.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "name one spec file; to run a program, put it after --: scaling_sweep "
         "run -- ",
-        absl::StrJoin(words, " ")));
+        absl::StrJoin(arguments, " ")));
   }
   if (!program && flags.weak) {
     return absl::InvalidArgumentError(

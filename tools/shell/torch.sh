@@ -2,8 +2,8 @@
 # tools/check and tools/install, after stages.sh.
 # shellcheck shell=bash
 
-# path_argument FOLDER PATH: prints the absolute path of PATH, which a user has given in
-# the directory FOLDER. A bare word that is not a file there may be a command, e.g. python3.
+# path_argument DIRECTORY PATH: prints the absolute path of PATH, which a user has given in
+# the directory DIRECTORY. A bare word that is not a file there may be a command, e.g. python3.
 path_argument() {
   if [[ $2 != */* && ! -e $1/$2 ]] && command -v "$2" >/dev/null; then
     command -v "$2"
@@ -17,13 +17,13 @@ path_argument() {
 torch_of_python() {
   "$1" - 2>/dev/null <<'END' || true
 import importlib.util, os, runpy
-folder = importlib.util.find_spec("torch").submodule_search_locations[0]
-version = runpy.run_path(os.path.join(folder, "version.py"))
-config = os.path.join(folder, "share/cmake/Torch/TorchConfig.cmake")
+directory = importlib.util.find_spec("torch").submodule_search_locations[0]
+version = runpy.run_path(os.path.join(directory, "version.py"))
+config = os.path.join(directory, "share/cmake/Torch/TorchConfig.cmake")
 numbers = [int(part) for part in version["__version__"].split(".")[:2]]
 if (numbers >= [1, 13] and not (version.get("cuda") or version.get("hip"))
         and "GLIBCXX_USE_CXX11_ABI=0" not in open(config).read()):
-    print(folder)
+    print(directory)
 END
 }
 

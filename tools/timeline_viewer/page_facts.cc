@@ -17,11 +17,11 @@ namespace hvdlite::timeline_viewer {
 namespace {
 
 using nlohmann::json;
-using timeline::Batch;
+using timeline::Bucket;
 using timeline::Examined;
 using timeline::Finding;
 using timeline::kStepParts;
-using timeline::RankBatch;
+using timeline::RankBucket;
 using timeline::RankStep;
 using timeline::SliceDetails;
 using timeline::StepAnalysis;
@@ -104,7 +104,7 @@ json StepInDetail(const Examined& examined, const PageSpan& span,
                    {"start", step->start_ns - span.origin_ns},
                    {"end", step->end_ns() - span.origin_ns},
                    {"spans", json::array()},
-                   {"batches", json::array()}};
+                   {"buckets", json::array()}};
   }
   // The application's spans, by the parts of the analysis.
   const std::map<std::string, StepPart> parts = {
@@ -116,7 +116,7 @@ json StepInDetail(const Examined& examined, const PageSpan& span,
       {"CHECKPOINT", StepPart::kOther}};
   for (const TraceSlice& slice : examined.trace.slices) {
     const auto step = steps.find(slice.pid);
-    if (slice.tid != timeline::kUserLane || step == steps.end() ||
+    if (slice.tid != timeline::kUserTrack || step == steps.end() ||
         !IsWithin(slice, *step->second)) {
       continue;
     }
@@ -126,16 +126,16 @@ json StepInDetail(const Examined& examined, const PageSpan& span,
                                          slice.end_ns() - span.origin_ns,
                                          static_cast<int>(part->second)});
   }
-  for (const Batch& batch : examined.analysis.batches) {
-    for (const RankBatch& on_rank : batch.ranks) {
+  for (const Bucket& bucket : examined.analysis.buckets) {
+    for (const RankBucket& on_rank : bucket.ranks) {
       const auto step = steps.find(on_rank.rank);
       if (step == steps.end() || on_rank.start_ns >= step->second->end_ns() ||
           on_rank.end_ns <= step->second->start_ns) {
         continue;
       }
-      ranks[on_rank.rank]["batches"].push_back(
+      ranks[on_rank.rank]["buckets"].push_back(
           {on_rank.start_ns - span.origin_ns, on_rank.end_ns - span.origin_ns,
-           batch.number, batch.bytes, batch.tensors});
+           bucket.number, bucket.bytes, bucket.tensors});
     }
   }
   json detail = {{"number", number}, {"ranks", json::array()}};
@@ -196,17 +196,17 @@ json Processes(const Trace& trace) {
   return processes;
 }
 
-std::string LaneName(const Trace& trace, const PageRow& row) {
-  const auto lane = trace.lanes.find({row.pid, row.tid});
-  return lane == trace.lanes.end() ? "" : lane->second;
+std::string TrackName(const Trace& trace, const PageRow& row) {
+  const auto track = trace.tracks.find({row.pid, row.tid});
+  return track == trace.tracks.end() ? "" : track->second;
 }
 
 // Each row is [pid, tid, depth, number of slices, name of the track].
 json Rows(const Trace& trace, const std::vector<PageRow>& rows) {
   json list = json::array();
   for (const PageRow& row : rows) {
-    list.push_back(
-        {row.pid, row.tid, row.depth, row.slices.size(), LaneName(trace, row)});
+    list.push_back({row.pid, row.tid, row.depth, row.slices.size(),
+                    TrackName(trace, row)});
   }
   return list;
 }
@@ -312,7 +312,7 @@ std::string PageFacts(const Examined& examined, const PageSpan& span,
 
 std::string RowData(const Trace& trace, const PageRow& row, int64_t origin_ns) {
   constexpr std::pair<const char*, int64_t SliceDetails::*> kSaid[] = {
-      {"batch", &SliceDetails::batch},
+      {"bucket", &SliceDetails::bucket},
       {"tensors", &SliceDetails::tensors},
       {"bytes", &SliceDetails::bytes},
       {"last_rank", &SliceDetails::last_rank},

@@ -35,7 +35,8 @@ std::string PageFacts(const timeline::Examined& examined, const PageSpan& span,
 
 // Returns JSON of the slices of `row` and of its levels, in columns: start,
 // duration and name. Slices also have columns of their details if any slice has
-// them: batch, tensors, bytes, last_rank, lateness_us, picked_up_us, step, text
+// them: bucket, tensors, bytes, last_rank, lateness_us, picked_up_us, step,
+// text
 // (-1: missing).
 std::string RowData(const timeline::Trace& trace, const PageRow& row,
                     int64_t origin_ns);

@@ -18,16 +18,16 @@ using timeline::TraceCounter;
 using timeline::TraceSlice;
 
 // The position of a track among the tracks of its rank.
-int64_t LaneOrder(const Trace& trace, int64_t pid, int64_t tid) {
+int64_t TrackOrder(const Trace& trace, int64_t pid, int64_t tid) {
   if (!trace.processes.at(pid).is_rank) return tid;
   switch (tid) {
-    case timeline::kStepLane:
+    case timeline::kStepTrack:
       return -4;
-    case timeline::kUserLane:
+    case timeline::kUserTrack:
       return -3;
-    case timeline::kBatchLane:
+    case timeline::kBucketTrack:
       return -2;
-    case timeline::kChunkLane:
+    case timeline::kChunkTrack:
       return -1;
     default:
       return tid;
@@ -105,8 +105,8 @@ void AddLevels(const Trace& trace, PageRow* row) {
 
 // Puts the slices of one track on as few rows as possible without overlap. A
 // nested slice is below the slice that contains it.
-void AddRowsOfLane(const Trace& trace, std::vector<size_t> slices,
-                   std::vector<PageRow>* rows) {
+void AddRowsOfTrack(const Trace& trace, std::vector<size_t> slices,
+                    std::vector<PageRow>* rows) {
   std::stable_sort(slices.begin(), slices.end(), [&](size_t a, size_t b) {
     const TraceSlice& left = trace.slices[a];
     const TraceSlice& right = trace.slices[b];
@@ -235,16 +235,16 @@ class ChartCollector {
 }  // namespace
 
 std::vector<PageRow> MakePageRows(const Trace& trace) {
-  using LaneKey = std::tuple<int64_t, int64_t, int64_t>;
-  std::map<LaneKey, std::vector<size_t>> lanes;
+  using TrackKey = std::tuple<int64_t, int64_t, int64_t>;
+  std::map<TrackKey, std::vector<size_t>> tracks;
   for (size_t i = 0; i < trace.slices.size(); ++i) {
     const TraceSlice& slice = trace.slices[i];
-    lanes[{slice.pid, LaneOrder(trace, slice.pid, slice.tid), slice.tid}]
+    tracks[{slice.pid, TrackOrder(trace, slice.pid, slice.tid), slice.tid}]
         .push_back(i);
   }
   std::vector<PageRow> rows;
-  for (auto& [key, slices] : lanes) {
-    AddRowsOfLane(trace, std::move(slices), &rows);
+  for (auto& [key, slices] : tracks) {
+    AddRowsOfTrack(trace, std::move(slices), &rows);
   }
   for (PageRow& row : rows) AddLevels(trace, &row);
   return rows;

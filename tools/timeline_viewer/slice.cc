@@ -171,18 +171,19 @@ class EdgeLengths {
       HVDLITE_ASSIGN_OR_RETURN(const timeline::TraceText read,
                                timeline::ReadTraceText(file));
       std::map<std::pair<int64_t, int64_t>, std::vector<timeline::SliceEdge>>
-          lanes;
+          tracks;
       timeline::ParseTraceEvents(read.text, [&](const ParsedEvent& event) {
         if ((event.phase != 'B' && event.phase != 'E') ||
             !event.start_ns.has_value()) {
           return;
         }
-        lanes[{event.pid, event.tid}].push_back({.time_ns = *event.start_ns,
-                                                 .is_begin = event.phase == 'B',
-                                                 .id = event.position});
+        tracks[{event.pid, event.tid}].push_back(
+            {.time_ns = *event.start_ns,
+             .is_begin = event.phase == 'B',
+             .id = event.position});
       });
       auto& lengths = lengths_.emplace_back();
-      for (auto& [lane, edges] : lanes) {
+      for (auto& [track, edges] : tracks) {
         for (const auto& [begin, end] :
              timeline::PairEdges(std::move(edges)).pairs) {
           const int64_t duration_ns = end.time_ns - begin.time_ns;

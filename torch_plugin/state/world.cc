@@ -248,7 +248,7 @@ TraceSpan::~TraceSpan() {
   if (recorder == nullptr) return;
   base::ContainExceptions([&] {
     recorder->Record({.name = std::move(name_),
-                      .lane = timeline::kUserLane,
+                      .track = timeline::kUserTrack,
                       .start_ns = start_ns_,
                       .duration_ns = world->clock().NowNanos() - start_ns_,
                       .args = {}});

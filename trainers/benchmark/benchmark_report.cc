@@ -256,15 +256,15 @@ BenchmarkReport ReportOf(const BenchmarkRecorder& recorder) {
 BenchmarkStatus WriteBenchmarkReport(const fs::path& output,
                                      const BenchmarkReport& report) {
   const bool is_file = output.extension() == ".json";
-  const fs::path folder = is_file ? output.parent_path() : output;
+  const fs::path directory = is_file ? output.parent_path() : output;
   std::error_code error;
-  if (!folder.empty()) fs::create_directories(folder, error);
+  if (!directory.empty()) fs::create_directories(directory, error);
   if (error) {
-    throw support::InputError("cannot create '" + folder.string() +
+    throw support::InputError("cannot create '" + directory.string() +
                               "': " + error.message());
   }
-  AppendToList(is_file ? output : folder / (report.name + ".json"), report);
-  AppendText(folder / "summary.txt", SummaryLine(report));
+  AppendToList(is_file ? output : directory / (report.name + ".json"), report);
+  AppendText(directory / "summary.txt", SummaryLine(report));
   return FailureOf(report).empty() ? BenchmarkStatus::kPassed
                                    : BenchmarkStatus::kFailed;
 }

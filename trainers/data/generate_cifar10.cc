@@ -39,20 +39,20 @@ std::filesystem::path TrainFile(int64_t index) {
 }
 
 void WriteFiles(const Cifar10GeneratorFlags& flags,
-                const std::filesystem::path& folder) {
+                const std::filesystem::path& directory) {
   const hvdlite::support::ProgressStyle style =
       hvdlite::support::StyleOfOutput();
   const ImageSet train =
       MakePatternImages(flags.train_images, flags.seed, style);
   for (int64_t i = 0; i < flags.files; ++i) {
-    WriteCifar10File(folder / TrainFile(i + 1), train,
+    WriteCifar10File(directory / TrainFile(i + 1), train,
                      flags.train_images * i / flags.files,
                      flags.train_images * (i + 1) / flags.files);
   }
   // Uses the complement of the seed, so that test and training images differ.
   const ImageSet test =
       MakePatternImages(flags.test_images, ~flags.seed, style);
-  WriteCifar10File(folder / kTestFile, test, 0, test.size());
+  WriteCifar10File(directory / kTestFile, test, 0, test.size());
 }
 
 void Generate(const Cifar10GeneratorFlags& flags) {
@@ -66,8 +66,8 @@ void Generate(const Cifar10GeneratorFlags& flags) {
   }
   files.emplace_back(kTestFile);  // written last: the set is then complete
   WriteDataSet(flags.output, files, others, flags.overwrite,
-               [&](const std::filesystem::path& folder) {
-                 WriteFiles(flags, folder);
+               [&](const std::filesystem::path& directory) {
+                 WriteFiles(flags, directory);
                });
   std::cout << "wrote " << flags.train_images << " training and "
             << flags.test_images << " test images to " << flags.output.string()

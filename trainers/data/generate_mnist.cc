@@ -69,15 +69,15 @@ std::vector<std::filesystem::path> Files(bool gzipped) {
 void Generate(const MnistGeneratorFlags& flags) {
   WriteDataSet(
       flags.output, Files(!flags.plain), Files(flags.plain), flags.overwrite,
-      [&](const std::filesystem::path& folder) {
+      [&](const std::filesystem::path& directory) {
         const hvdlite::support::ProgressStyle style =
             hvdlite::support::StyleOfOutput();
-        WriteMnist(folder, MnistSplit::kTrain,
+        WriteMnist(directory, MnistSplit::kTrain,
                    MakePatternDigits(flags.train_images, flags.seed, style),
                    !flags.plain);
         // Uses the complement of the seed, so that test and training images
         // differ.
-        WriteMnist(folder, MnistSplit::kTest,
+        WriteMnist(directory, MnistSplit::kTest,
                    MakePatternDigits(flags.test_images, ~flags.seed, style),
                    !flags.plain);
       });

@@ -87,12 +87,12 @@ std::vector<Picture> PicturesOf(const PacsGeneratorFlags& flags) {
   std::vector<Picture> pictures;
   for (int domain = 0; domain < domains; ++domain) {
     for (int label = 0; label < classes; ++label) {
-      const std::filesystem::path folder =
+      const std::filesystem::path directory =
           std::filesystem::path(PacsDomains()[domain]) / PacsClasses()[label];
       const int64_t images = ImagesOf(flags, domain, label, classes);
       for (int64_t i = 0; i < images; ++i) {
-        pictures.push_back(
-            {folder / FileName(i, flags.format == "jpeg"), domain, label, i});
+        pictures.push_back({directory / FileName(i, flags.format == "jpeg"),
+                            domain, label, i});
       }
     }
   }
@@ -106,11 +106,11 @@ std::vector<std::filesystem::path> OtherPictures(
   std::vector<std::filesystem::path> others;
   for (const auto& domain : PacsDomains()) {
     for (const auto& label : PacsClasses()) {
-      const auto folder = std::filesystem::path(domain) / label;
+      const auto directory = std::filesystem::path(domain) / label;
       std::error_code ignored;
       for (const auto& entry : std::filesystem::directory_iterator(
-               flags.output / folder, ignored)) {
-        const auto file = folder / entry.path().filename();
+               flags.output / directory, ignored)) {
+        const auto file = directory / entry.path().filename();
         if (!files.contains(file)) others.push_back(file);
       }
     }
@@ -127,11 +127,11 @@ void Generate(const PacsGeneratorFlags& flags) {
       {.item = "writing image", .items = "images"});
   WriteDataSet(
       flags.output, files, OtherPictures(flags, {files.begin(), files.end()}),
-      flags.overwrite, [&](const std::filesystem::path& folder) {
+      flags.overwrite, [&](const std::filesystem::path& directory) {
         int64_t written = 0;
         for (const Picture& picture : pictures) {
           WriteImageFile(
-              folder / picture.file,
+              directory / picture.file,
               MakePatternPicture(picture.domain, picture.label, flags.size,
                                  flags.seed, picture.index),
               jpeg ? ImageFormat::kJpeg : ImageFormat::kPng);

@@ -92,13 +92,13 @@ void Generate(const PsspGeneratorFlags& flags) {
         "--min-length is larger than --max-length");
   }
   const std::vector<std::filesystem::path> files = Files(flags, flags.plain);
-  WriteDataSet(flags.output, files, Files(flags, !flags.plain),
-               flags.overwrite, [&](const std::filesystem::path& folder) {
-                 WriteFile(flags, folder / files[0], flags.proteins,
+  WriteDataSet(flags.output, files, Files(flags, !flags.plain), flags.overwrite,
+               [&](const std::filesystem::path& directory) {
+                 WriteFile(flags, directory / files[0], flags.proteins,
                            flags.seed);
                  // Uses the complement of the seed, so that test and training
                  // proteins differ.
-                 WriteFile(flags, folder / files[1], flags.test_proteins,
+                 WriteFile(flags, directory / files[1], flags.test_proteins,
                            ~flags.seed);
                });
   std::cout << "wrote " << flags.proteins << " and " << flags.test_proteins

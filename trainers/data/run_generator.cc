@@ -65,9 +65,9 @@ void CreateDirectory(const fs::path& directory) {
 }
 
 // A new directory in `directory`, which the destructor removes.
-class TemporaryFolder {
+class TemporaryDirectory {
  public:
-  explicit TemporaryFolder(const fs::path& directory)
+  explicit TemporaryDirectory(const fs::path& directory)
       : path_((directory / ".generating.XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr) {
       throw support::InputError("cannot create a directory in '" +
@@ -75,12 +75,12 @@ class TemporaryFolder {
                                 "': " + std::strerror(errno));
     }
   }
-  ~TemporaryFolder() {
+  ~TemporaryDirectory() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   fs::path path() const { return path_; }
 
@@ -88,12 +88,12 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// During its lifetime, SIGINT or SIGTERM removes `folder` and ends this
+// During its lifetime, SIGINT or SIGTERM removes `directory` and ends this
 // process.
 class RemovalIfInterrupted {
  public:
-  explicit RemovalIfInterrupted(fs::path folder)
-      : folder_(std::move(folder)), done_(MakePipe()), guard_([this] {
+  explicit RemovalIfInterrupted(fs::path directory)
+      : directory_(std::move(directory)), done_(MakePipe()), guard_([this] {
           std::array<pollfd, 2> ready = {
               {{signals_.descriptor(), POLLIN, 0},
                {done_.reader.get(), POLLIN | POLLHUP, 0}}};
@@ -102,9 +102,9 @@ class RemovalIfInterrupted {
           if (ready[0].revents == 0) return;
           // Repeated, since the other thread may create files at the same time.
           constexpr int kMostTries = 1000;
-          for (int i = 0; i < kMostTries && Exists(folder_); ++i) {
+          for (int i = 0; i < kMostTries && Exists(directory_); ++i) {
             std::error_code ignored;
-            fs::remove_all(folder_, ignored);
+            fs::remove_all(directory_, ignored);
           }
           EndBy(*signals_.Next(),
                 "nothing is written; the same command starts from scratch");
@@ -138,7 +138,7 @@ class RemovalIfInterrupted {
     std::_Exit(128 + number);
   }
 
-  const fs::path folder_;
+  const fs::path directory_;
   support::SignalPipe signals_;
   base::Pipe done_;
   std::thread guard_;
@@ -150,17 +150,17 @@ class RemovalIfInterrupted {
 }
 
 // One call for all files, since there may be thousands.
-void SyncFileSystemOf(const fs::path& folder) {
+void SyncFileSystemOf(const fs::path& directory) {
   const base::Descriptor opened(
-      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.valid() || syncfs(opened.get()) != 0) FailToWrite(folder);
+      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid() || syncfs(opened.get()) != 0) FailToWrite(directory);
 }
 
 }  // namespace
 
 void WriteDataSet(const fs::path& directory, const std::vector<fs::path>& files,
                   const std::vector<fs::path>& others, bool overwrite,
-                  const std::function<void(const fs::path& folder)>& write) {
+                  const std::function<void(const fs::path& directory)>& write) {
   CreateDirectory(directory);
   for (const fs::path& file : files) {
     if (!Exists(directory / file)) continue;
@@ -173,17 +173,17 @@ void WriteDataSet(const fs::path& directory, const std::vector<fs::path>& files,
         "' belongs to another data set, which a trainer would also read; use "
         "another directory or remove that file");
   }
-  const TemporaryFolder folder(directory);
-  RemovalIfInterrupted interrupts(folder.path());
+  const TemporaryDirectory temporary(directory);
+  RemovalIfInterrupted interrupts(temporary.path());
   for (const fs::path& file : files) {
-    CreateDirectory((folder.path() / file).parent_path());
+    CreateDirectory((temporary.path() / file).parent_path());
     CreateDirectory((directory / file).parent_path());
   }
-  write(folder.path());
-  SyncFileSystemOf(folder.path());
+  write(temporary.path());
+  SyncFileSystemOf(temporary.path());
   interrupts.Stop();
   for (const fs::path& file : files) {
-    if (std::rename((folder.path() / file).c_str(),
+    if (std::rename((temporary.path() / file).c_str(),
                     (directory / file).c_str()) != 0) {
       FailToWrite(directory / file);
     }

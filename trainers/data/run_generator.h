@@ -25,6 +25,6 @@ void WriteDataSet(
     const std::filesystem::path& directory,
     const std::vector<std::filesystem::path>& files,
     const std::vector<std::filesystem::path>& others, bool overwrite,
-    const std::function<void(const std::filesystem::path& folder)>& write);
+    const std::function<void(const std::filesystem::path& directory)>& write);
 
 }  // namespace hvdlite::trainers

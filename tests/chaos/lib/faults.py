@@ -85,7 +85,7 @@ def disturb(place, trial, run):
 
 
 def run_has(run, name):
-    return os.path.exists(os.path.join(run.folder, name))
+    return os.path.exists(os.path.join(run.directory, name))
 
 
 def memory_groups(run):
@@ -112,12 +112,12 @@ class Strike:
         return time.monotonic() if struck else None
 
     def let_go(self):
-        with open(os.path.join(self.run.folder, "go"), "w", encoding="ascii"):
+        with open(os.path.join(self.run.directory, "go"), "w", encoding="ascii"):
             pass
 
     def from_within(self):
         """Returns whether the rank has found its file."""
-        path = os.path.join(self.run.folder, "strike.%d" % self.trial.rank)
+        path = os.path.join(self.run.directory, "strike.%d" % self.trial.rank)
         with open(path + ".new", "w", encoding="ascii") as file:
             file.write(self.trial.fault)
         os.rename(path + ".new", path)
@@ -179,9 +179,9 @@ class Strike:
 
     def fill_disk(self, pid):
         """Fills the disk of the checkpoints, in the rank's mount namespace."""
-        folder = os.path.dirname(self.run.checkpoint)
+        directory = os.path.dirname(self.run.checkpoint)
         try:
-            with open("/proc/%d/root%s/full" % (pid, folder), "wb", buffering=0) as file:
+            with open("/proc/%d/root%s/full" % (pid, directory), "wb", buffering=0) as file:
                 while file.write(b"\0" * 4096):
                     pass
         except OSError as error:

@@ -24,18 +24,18 @@ UNDISTURBED_TRIES = 3
 # Runs a job with its own /dev/shm, and lists the files that the job leaves there.
 PRIVATE = """
 mount -t tmpfs tmpfs /dev/shm
-files=$CHAOS_FOLDER/checkpoint
+files=$CHAOS_DIRECTORY/checkpoint
 if [ -n "$CHAOS_DISK" ]; then
-  mount -t tmpfs -o size="$CHAOS_DISK" tmpfs "$files" && cp -a "$CHAOS_FOLDER/kept/." "$files"
+  mount -t tmpfs -o size="$CHAOS_DISK" tmpfs "$files" && cp -a "$CHAOS_DIRECTORY/kept/." "$files"
 fi
 "$@"
 status=$?
 sleep 0.5
 if [ -n "$CHAOS_DISK" ]; then
   rm -f "$files/full"
-  cp -a "$files/." "$CHAOS_FOLDER/kept" && umount "$files" && cp -a "$CHAOS_FOLDER/kept/." "$files"
+  cp -a "$files/." "$CHAOS_DIRECTORY/kept" && umount "$files" && cp -a "$CHAOS_DIRECTORY/kept/." "$files"
 fi
-ls -A /dev/shm > "$CHAOS_FOLDER/left_in_shm"
+ls -A /dev/shm > "$CHAOS_DIRECTORY/left_in_shm"
 exit $status
 """
 
@@ -144,11 +144,11 @@ def wait_until(condition, job, seconds):
 class Workplace:
     """Data, programs, and the results of undisturbed trainings."""
 
-    def __init__(self, folder, programs, tests):
-        self.folder = folder
+    def __init__(self, directory, programs, tests):
+        self.directory = directory
         self.programs = programs
         self.in_rank = os.path.join(tests, "librank_in_trial.so")
-        self.data = os.path.join(folder, "data")
+        self.data = os.path.join(directory, "data")
         subprocess.run([self.program("generate_mnist"), "--output", self.data,
                         "--train-images", "1600", "--test-images", "200"],
                        check=True, stdout=subprocess.DEVNULL)
@@ -190,12 +190,12 @@ class Run:
         self.place = place
         self.trial = trial
         self.mark = "%d.%s" % (os.getpid(), name)
-        self.folder = os.path.join(place.folder, name)
+        self.directory = os.path.join(place.directory, name)
         for part in ("checkpoint", "kept", "tmp"):
-            os.makedirs(os.path.join(self.folder, part))
-        self.checkpoint = os.path.join(self.folder, "checkpoint", "c.pt")
-        self.report = os.path.join(self.folder, "report.json")
-        self.log = os.path.join(self.folder, "log")
+            os.makedirs(os.path.join(self.directory, part))
+        self.checkpoint = os.path.join(self.directory, "checkpoint", "c.pt")
+        self.report = os.path.join(self.directory, "report.json")
+        self.log = os.path.join(self.directory, "log")
 
     def start(self, flags, disk=None, steps=STEPS, launch_flags=(), points=None):
         trial, place = self.trial, self.place
@@ -227,8 +227,8 @@ class Run:
         variables = {name: value for name, value in os.environ.items()
                      if not name.startswith(("OMPI_", "PMIX_", "PMI_", "HVDLITE_"))}
         variables.update({
-            MARK: self.mark, "TMPDIR": os.path.join(self.folder, "tmp"),
-            "CHAOS_FOLDER": self.folder, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            MARK: self.mark, "TMPDIR": os.path.join(self.directory, "tmp"),
+            "CHAOS_DIRECTORY": self.directory, "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **settings})
         with open(self.log, "ab") as log:
             return subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=log,
@@ -257,18 +257,18 @@ class Run:
             time.sleep(0.05)
         left = ["process %d" % pid for pid in marked(self.mark)]
         kill_marked(self.mark)
-        left += ["$TMPDIR/" + name for name in os.listdir(os.path.join(self.folder, "tmp"))]
+        left += ["$TMPDIR/" + name for name in os.listdir(os.path.join(self.directory, "tmp"))]
         left += [name for name in os.listdir(os.path.dirname(self.checkpoint))
                  if name not in ("c.pt", "c.pt.previous") and not (killed and ".tmp." in name)]
         try:
-            with open(os.path.join(self.folder, "left_in_shm"), encoding="utf-8") as file:
+            with open(os.path.join(self.directory, "left_in_shm"), encoding="utf-8") as file:
                 left += ["/dev/shm/" + name for name in file.read().split()]
         except OSError:
             pass  # hosts of a testbed are removed with their memory
         return left
 
     def remove(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def await_line(self, pattern, job):
         """Waits until the log contains the pattern, and returns the time."""

@@ -51,7 +51,7 @@ def restart(place, seed):
 
 
 def time_restarts(place, seeds):
-    place.cifar10 = os.path.join(place.folder, "cifar10")
+    place.cifar10 = os.path.join(place.directory, "cifar10")
     subprocess.run([place.program("generate_cifar10"), "--output", place.cifar10],
                    check=True, stdout=subprocess.DEVNULL)
     trials = [restart(place, seed) for seed in seeds]

@@ -8,7 +8,7 @@
 
 #include "collective/fusion/fusion.h"
 #include "tests/collective/fusion/fused_cases.h"
-#include "tests/testing/conformance/allreduce_batches.h"
+#include "tests/testing/conformance/allreduce_buckets.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/worlds/run_ranks.h"
 
@@ -32,12 +32,12 @@ TEST_P(FusedAllreduceAtChunkSize, RandomBucketsMatchTheReference) {
       FusionBuffer buffer(GetParam());
       for (uint32_t seed = 0; seed < 60; ++seed) {
         SCOPED_TRACE(::testing::Message() << "seed " << seed);
-        AllreduceBatch batch = RandomAllreduceBatch(seed);
-        for (int& rank : batch.absent_on_rank) {
+        AllreduceBucket bucket = RandomAllreduceBucket(seed);
+        for (int& rank : bucket.absent_on_rank) {
           const bool all_are = size == 1 && rank == 0;
-          if (all_are && batch.reduction.op != ReduceOp::kSum) rank = -1;
+          if (all_are && bucket.reduction.op != ReduceOp::kSum) rank = -1;
         }
-        CheckAllreduceBatch(communicator, buffer, batch);
+        CheckAllreduceBucket(communicator, buffer, bucket);
       }
     });
   }

@@ -180,41 +180,41 @@ TEST(FusedCollectivesTest, TensorsOfWrongSizesAreRefused) {
   };
   const std::pair<absl::Status, std::string> refused[] = {
       {FusedAllreduce(resources, {}, {FusedTensor{}, grows}, {}),
-       "tensor 1 of the batch has 8 bytes of input, but 20 of output"},
+       "tensor 1 of the bucket has 8 bytes of input, but 20 of output"},
       {FusedAdasum(resources, {}, {grows}, {}),
-       "tensor 0 of the batch has 8 bytes of input, but 20 of output"},
+       "tensor 0 of the bucket has 8 bytes of input, but 20 of output"},
       {FusedAllreduce(resources, {.dtype = DataType::kFloat64},
                       {InPlace(large)}, {}),
-       "tensor 0 of the batch has 20 bytes, not a whole number of elements of "
+       "tensor 0 of the bucket has 20 bytes, not a whole number of elements of "
        "8 bytes"},
       {FusedAllreduce(resources, {.dtype = static_cast<DataType>(77)}, {}, {}),
-       "the batch has the unknown data type 77"},
+       "the bucket has the unknown data type 77"},
       {FusedAdasum(resources, {.dtype = DataType::kInt64}, {}, {}),
        "Adasum needs tensors of floating-point numbers, not int64; use another "
        "reduction for them"},
       {gather({20}),
-       "tensor 0 of the batch has a partition of its output for 1 ranks, not "
+       "tensor 0 of the bucket has a partition of its output for 1 ranks, not "
        "for 2"},
       {gather({10, 8}),
-       "tensor 0 of the batch has 20 bytes of output, but a partition of 18"},
+       "tensor 0 of the bucket has 20 bytes of output, but a partition of 18"},
       {gather({8, 12}),
-       "tensor 0 of the batch has 8 bytes of input, but rank 1 has a part of "
+       "tensor 0 of the bucket has 8 bytes of input, but rank 1 has a part of "
        "12"},
       {reduce_scatter({20}),
-       "tensor 0 of the batch has a partition of its input for 1 ranks, not "
+       "tensor 0 of the bucket has a partition of its input for 1 ranks, not "
        "for 2"},
       {reduce_scatter({10, 10}),
-       "tensor 0 of the batch has 10 bytes of input for rank 0, not a whole "
+       "tensor 0 of the bucket has 10 bytes of input for rank 0, not a whole "
        "number of elements of 4 bytes"},
       {reduce_scatter({12, 4}),
-       "tensor 0 of the batch has 20 bytes of input, but a partition of 16"},
+       "tensor 0 of the bucket has 20 bytes of input, but a partition of 16"},
       {reduce_scatter({8, 12}),
-       "tensor 0 of the batch has 8 bytes of output, but rank 1 has a part of "
+       "tensor 0 of the bucket has 8 bytes of output, but rank 1 has a part of "
        "12"},
       {swap({20, 1}, {4, 4}),
-       "tensor 0 of the batch has 20 bytes of input, but a partition of 21"},
+       "tensor 0 of the bucket has 20 bytes of input, but a partition of 21"},
       {swap({16, 4}, {4, 3}),
-       "tensor 0 of the batch has 8 bytes of output, but a partition of 7"},
+       "tensor 0 of the bucket has 8 bytes of output, but a partition of 7"},
       {swap({16, 4}, {8, 0}),
        "tensor 0 of the bucket: rank 1 sends itself 4 bytes, but expects 0"}};
   for (const auto& [status, message] : refused) {

@@ -57,7 +57,7 @@ Bytes PartOfRank(const Bytes& bytes, const std::vector<size_t>& parts,
 }
 
 // One rank's tensors, and the expected result.
-struct Batch {
+struct Bucket {
   void Add(Bytes input, Bytes result, std::vector<size_t> input_bytes,
            std::vector<size_t> output_bytes) {
     inputs.push_back(std::move(input));
@@ -73,21 +73,21 @@ struct Batch {
   std::vector<PartitionedTensor> tensors;
 };
 
-Batch AllgatherBatch(const Sizes& sizes, int me, int size) {
-  Batch batch;
+Bucket AllgatherBucket(const Sizes& sizes, int me, int size) {
+  Bucket bucket;
   for (size_t i = 0; i < sizes.size(); ++i) {
     Bytes all;
     for (int from = 0; from < size; ++from) {
       Append(all, PieceBytes(i, from, 0, sizes[i][from]));
     }
-    batch.Add(PieceBytes(i, me, 0, sizes[i][me]), all, {}, sizes[i]);
+    bucket.Add(PieceBytes(i, me, 0, sizes[i][me]), all, {}, sizes[i]);
   }
-  return batch;
+  return bucket;
 }
 
 // The same for sums of bytes.
-Batch ReduceScatterBatch(const Sizes& sizes, int me, int size) {
-  Batch batch;
+Bucket ReduceScatterBucket(const Sizes& sizes, int me, int size) {
+  Bucket bucket;
   for (size_t i = 0; i < sizes.size(); ++i) {
     Bytes sums(std::accumulate(sizes[i].begin(), sizes[i].end(), size_t{0}));
     for (int from = 0; from < size; ++from) {
@@ -97,15 +97,15 @@ Batch ReduceScatterBatch(const Sizes& sizes, int me, int size) {
                                          std::to_integer<int>(piece[j]));
       }
     }
-    batch.Add(PieceBytes(i, me, 0, sums.size()), PartOfRank(sums, sizes[i], me),
-              sizes[i], {});
+    bucket.Add(PieceBytes(i, me, 0, sums.size()),
+               PartOfRank(sums, sizes[i], me), sizes[i], {});
   }
-  return batch;
+  return bucket;
 }
 
 // Rank r sends sizes[i][r * size + s] bytes of tensor i to rank s.
-Batch AlltoallBatch(const Sizes& sizes, int me, int size) {
-  Batch batch;
+Bucket AlltoallBucket(const Sizes& sizes, int me, int size) {
+  Bucket bucket;
   for (size_t i = 0; i < sizes.size(); ++i) {
     Bytes input;
     Bytes output;
@@ -117,14 +117,14 @@ Batch AlltoallBatch(const Sizes& sizes, int me, int size) {
       Append(input, PieceBytes(i, me, other, given.back()));
       Append(output, PieceBytes(i, other, me, taken.back()));
     }
-    batch.Add(input, output, given, taken);
+    bucket.Add(input, output, given, taken);
   }
-  return batch;
+  return bucket;
 }
 
 struct PartitionedCollective {
   std::string name;
-  Batch (*make)(const Sizes& sizes, int me, int size);
+  Bucket (*make)(const Sizes& sizes, int me, int size);
   absl::Status (*run)(const FusionResources& resources,
                       absl::Span<const PartitionedTensor> tensors,
                       const FusionHooks& hooks);
@@ -143,11 +143,12 @@ TEST_P(FusedPartitions, EveryRankGetsItsPartsOfRandomBuckets) {
         for (uint32_t seed = 0; seed < 25; ++seed) {
           const Sizes sizes = RandomSizes(
               seed, collective.has_parts_by_pairs ? size * size : size);
-          const Batch batch = collective.make(sizes, communicator.rank(), size);
+          const Bucket bucket =
+              collective.make(sizes, communicator.rank(), size);
           const absl::Status status =
-              collective.run(own.With(communicator), batch.tensors, {});
+              collective.run(own.With(communicator), bucket.tensors, {});
           ASSERT_TRUE(status.ok()) << status;
-          ASSERT_TRUE(batch.outputs == batch.expected)
+          ASSERT_TRUE(bucket.outputs == bucket.expected)
               << "seed " << seed << ", rank " << communicator.rank() << " of "
               << size << ", buffer of " << buffer_bytes;
         }
@@ -159,14 +160,14 @@ TEST_P(FusedPartitions, EveryRankGetsItsPartsOfRandomBuckets) {
 INSTANTIATE_TEST_SUITE_P(
     All, FusedPartitions,
     ::testing::Values(
-        PartitionedCollective{"Allgather", AllgatherBatch, FusedAllgather},
+        PartitionedCollective{"Allgather", AllgatherBucket, FusedAllgather},
         PartitionedCollective{
-            "ReduceScatter", ReduceScatterBatch,
+            "ReduceScatter", ReduceScatterBucket,
             [](const auto& resources, auto tensors, const auto& hooks) {
               return FusedReduceScatter(resources, {.dtype = DataType::kUint8},
                                         tensors, hooks);
             }},
-        PartitionedCollective{"Alltoall", AlltoallBatch, FusedAlltoall, true}),
+        PartitionedCollective{"Alltoall", AlltoallBucket, FusedAlltoall, true}),
     [](const ::testing::TestParamInfo<PartitionedCollective>& collective) {
       return collective.param.name;
     });
@@ -187,12 +188,12 @@ TEST(FusedAllgatherTest, PartsAreEqualSharesOfTheBufferUntilTheirRankIsDone) {
   // The buffer has 149 bytes for each rank: parts of 128.
   RunRecorded(448, [](PartRecorder& communicator, RankResources& own) {
     HookRecord record;
-    const Batch batch =
-        AllgatherBatch({{100, 0, 200}, {50, 0, 100}}, communicator.rank(), 3);
+    const Bucket bucket =
+        AllgatherBucket({{100, 0, 200}, {50, 0, 100}}, communicator.rank(), 3);
     ASSERT_TRUE(
-        FusedAllgather(own.With(communicator), batch.tensors, record.Hooks())
+        FusedAllgather(own.With(communicator), bucket.tensors, record.Hooks())
             .ok());
-    EXPECT_EQ(batch.outputs, batch.expected);
+    EXPECT_EQ(bucket.outputs, bucket.expected);
     EXPECT_THAT(communicator.parts,
                 ElementsAre(ElementsAre(128, 0, 128), ElementsAre(22, 0, 128),
                             ElementsAre(0, 0, 44)));
@@ -210,8 +211,10 @@ TEST(FusedAllgatherTest, PartsAreEqualSharesOfTheBufferUntilTheirRankIsDone) {
 
 TEST(FusedAllgatherTest, PartsAreAtLeast64BytesEvenInASmallBuffer) {
   RunRecorded(64, [](PartRecorder& communicator, RankResources& own) {
-    const Batch batch = AllgatherBatch({{100, 64, 1}}, communicator.rank(), 3);
-    ASSERT_TRUE(FusedAllgather(own.With(communicator), batch.tensors, {}).ok());
+    const Bucket bucket =
+        AllgatherBucket({{100, 64, 1}}, communicator.rank(), 3);
+    ASSERT_TRUE(
+        FusedAllgather(own.With(communicator), bucket.tensors, {}).ok());
     EXPECT_THAT(communicator.parts,
                 ElementsAre(ElementsAre(64, 64, 1), ElementsAre(36, 0, 0)));
   });
@@ -222,13 +225,13 @@ TEST(FusedAlltoallTest, RanksWithoutBytesTakePartInEveryRound) {
   RunRecorded(448, [](PartRecorder& communicator, RankResources& own) {
     HookRecord record;
     // Rank 0 keeps 1000 bytes and sends 100 to rank 2; rank 1 has no data.
-    const Batch batch = AlltoallBatch(
+    const Bucket bucket = AlltoallBucket(
         {{1000, 0, 60, 0, 0, 0, 0, 0, 0}, {0, 0, 40, 0, 0, 0, 0, 0, 0}},
         communicator.rank(), 3);
     ASSERT_TRUE(
-        FusedAlltoall(own.With(communicator), batch.tensors, record.Hooks())
+        FusedAlltoall(own.With(communicator), bucket.tensors, record.Hooks())
             .ok());
-    EXPECT_EQ(batch.outputs, batch.expected);
+    EXPECT_EQ(bucket.outputs, bucket.expected);
     EXPECT_EQ(communicator.num_allreduces, 1);
     const bool gives = communicator.rank() == 0;
     EXPECT_THAT(communicator.parts,
@@ -247,11 +250,11 @@ TEST(FusedAlltoallTest, RanksWithoutBytesTakePartInEveryRound) {
 
 TEST(FusedAlltoallTest, EmptyTensorsNeedOnlyTheAgreementOnRounds) {
   RunRecorded(64, [](PartRecorder& communicator, RankResources& own) {
-    const Batch batch = AlltoallBatch(
+    const Bucket bucket = AlltoallBucket(
         {{0, 0, 0, 0, 0, 0, 0, 0, 0}, {7, 0, 0, 0, 9, 0, 0, 0, 0}},
         communicator.rank(), 3);
-    ASSERT_TRUE(FusedAlltoall(own.With(communicator), batch.tensors, {}).ok());
-    EXPECT_EQ(batch.outputs, batch.expected);
+    ASSERT_TRUE(FusedAlltoall(own.With(communicator), bucket.tensors, {}).ok());
+    EXPECT_EQ(bucket.outputs, bucket.expected);
     EXPECT_EQ(communicator.num_allreduces, 1);
     EXPECT_THAT(communicator.parts, IsEmpty());
   });
@@ -259,8 +262,8 @@ TEST(FusedAlltoallTest, EmptyTensorsNeedOnlyTheAgreementOnRounds) {
 
 // Tensors whose parts have `counts` elements. Values differ by rank and need
 // rounding; expected values are not computed.
-Batch ValuesBatch(DataType dtype, const Sizes& counts, int me) {
-  Batch batch;
+Bucket ValuesBucket(DataType dtype, const Sizes& counts, int me) {
+  Bucket bucket;
   for (size_t i = 0; i < counts.size(); ++i) {
     std::vector<size_t> parts = counts[i];
     std::vector<double> values(
@@ -269,23 +272,23 @@ Batch ValuesBatch(DataType dtype, const Sizes& counts, int me) {
       values[j] = 50 + 50 * std::sin(static_cast<double>(j * 7 + i + me));
     }
     for (size_t& part : parts) part *= SizeOf(dtype);
-    batch.Add(Encode(dtype, values), Bytes(parts[me]), parts, {});
+    bucket.Add(Encode(dtype, values), Bytes(parts[me]), parts, {});
   }
-  return batch;
+  return bucket;
 }
 
 // The expected result of this rank: it reduces all tensors in place.
 std::vector<Bytes> PartsOfAllreduce(Communicator& communicator,
                                     const Reduction& reduction,
-                                    const Batch& batch) {
+                                    const Bucket& bucket) {
   RankResources own(4096);
-  std::vector<Bytes> reduced = batch.inputs;
+  std::vector<Bytes> reduced = bucket.inputs;
   std::vector<FusedTensor> whole;
   for (Bytes& bytes : reduced) whole.push_back(InPlace(bytes));
   EXPECT_TRUE(
       FusedAllreduce(own.With(communicator), reduction, whole, {}).ok());
   for (size_t i = 0; i < reduced.size(); ++i) {
-    reduced[i] = PartOfRank(reduced[i], batch.tensors[i].input_bytes,
+    reduced[i] = PartOfRank(reduced[i], bucket.tensors[i].input_bytes,
                             communicator.rank());
   }
   return reduced;
@@ -312,13 +315,13 @@ TEST(FusedReduceScatterTest, RandomBucketsGiveTheBitsOfAnAllreduce) {
         RankResources own(buffer_bytes);
         for (uint32_t seed = 0; seed < 40; ++seed) {
           const Reduction reduction = RandomReduction(seed);
-          const Batch batch = ValuesBatch(
+          const Bucket bucket = ValuesBucket(
               reduction.dtype, RandomSizes(seed, size), communicator.rank());
           const absl::Status status = FusedReduceScatter(
-              own.With(communicator), reduction, batch.tensors, {});
+              own.With(communicator), reduction, bucket.tensors, {});
           ASSERT_TRUE(status.ok()) << status;
-          ASSERT_TRUE(batch.outputs ==
-                      PartsOfAllreduce(communicator, reduction, batch))
+          ASSERT_TRUE(bucket.outputs ==
+                      PartsOfAllreduce(communicator, reduction, bucket))
               << "seed " << seed << ", rank " << communicator.rank() << " of "
               << size << ", buffer of " << buffer_bytes << ", "
               << std::string(NameOf(reduction.dtype)) << " "
@@ -335,10 +338,10 @@ TEST(FusedReduceScatterTest, PartsAreEqualSharesOfTheBufferInTheWireType) {
   RunRecorded(448, [](PartRecorder& communicator, RankResources& own) {
     HookRecord record;
     const Reduction reduction = {.compression = Compression::kFloat16};
-    const Batch batch = ValuesBatch(
+    const Bucket bucket = ValuesBucket(
         reduction.dtype, {{50, 0, 100}, {25, 0, 50}}, communicator.rank());
     ASSERT_TRUE(FusedReduceScatter(own.With(communicator), reduction,
-                                   batch.tensors, record.Hooks())
+                                   bucket.tensors, record.Hooks())
                     .ok());
     EXPECT_THAT(communicator.parts,
                 ElementsAre(ElementsAre(128, 0, 128), ElementsAre(22, 0, 128),

@@ -42,7 +42,7 @@ class GuardedArray {
 
   std::byte* data() { return memory_.data() + begin_; }
   absl::Span<const std::byte> content() { return {data(), bytes_}; }
-  bool SurroundingsAreUntouched() const {
+  bool HostEnvironmentAreUntouched() const {
     const auto is_untouched = [](absl::Span<const std::byte> part) {
       static const Bytes untouched(kAround, kUntouched);
       return part == absl::MakeConstSpan(untouched).subspan(0, part.size());
@@ -147,10 +147,10 @@ void ExpectReduction(const Case& c, const Elements& elements,
     ASSERT_TRUE(overwritten.contains(k) ||
                 inputs[k].content() == part(elements.inputs[k]))
         << where();
-    ASSERT_TRUE(inputs[k].SurroundingsAreUntouched()) << where();
+    ASSERT_TRUE(inputs[k].HostEnvironmentAreUntouched()) << where();
   }
   for (const GuardedArray& output : outputs) {
-    ASSERT_TRUE(output.SurroundingsAreUntouched()) << where();
+    ASSERT_TRUE(output.HostEnvironmentAreUntouched()) << where();
   }
 }
 
@@ -271,7 +271,7 @@ TEST_P(ReduceAllTest, StreamedOutputsMayHaveDifferentAlignments) {
       for (GuardedArray* output : {&a, &b, &d}) {
         ASSERT_TRUE(
             SameButForNans(dtype, output->content(), elements.expected));
-        ASSERT_TRUE(output->SurroundingsAreUntouched());
+        ASSERT_TRUE(output->HostEnvironmentAreUntouched());
       }
     }
   }
@@ -321,7 +321,7 @@ TEST_P(ReduceAllTest, StreamedCopiesOfEveryOffsetAreExact) {
       CopyScaled(DataType::kUint8, 1, part, absl::MakeSpan(out.data(), bytes),
                  StoreHint::kStreaming);
       ASSERT_EQ(out.content(), part);
-      ASSERT_TRUE(out.SurroundingsAreUntouched());
+      ASSERT_TRUE(out.HostEnvironmentAreUntouched());
     }
   }
 }

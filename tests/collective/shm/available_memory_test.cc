@@ -17,17 +17,17 @@ class AvailableMemoryTest : public ::testing::Test {
 
   void Cgroup2(const std::string& path, const std::string& limit, size_t used,
                const std::string& stat = "") {
-    const std::string folder = "/sys/fs/cgroup" + path;
-    machine_.Write(folder + "/memory.max", limit);
-    machine_.Write(folder + "/memory.current", std::to_string(used));
-    machine_.Write(folder + "/memory.stat", stat);
+    const std::string directory = "/sys/fs/cgroup" + path;
+    machine_.Write(directory + "/memory.max", limit);
+    machine_.Write(directory + "/memory.current", std::to_string(used));
+    machine_.Write(directory + "/memory.stat", stat);
   }
   void Cgroup1(const std::string& path, size_t limit, size_t used,
                const std::string& stat = "") {
-    const std::string folder = "/sys/fs/cgroup/memory" + path;
-    machine_.Write(folder + "/memory.limit_in_bytes", std::to_string(limit));
-    machine_.Write(folder + "/memory.usage_in_bytes", std::to_string(used));
-    machine_.Write(folder + "/memory.stat", stat);
+    const std::string directory = "/sys/fs/cgroup/memory" + path;
+    machine_.Write(directory + "/memory.limit_in_bytes", std::to_string(limit));
+    machine_.Write(directory + "/memory.usage_in_bytes", std::to_string(used));
+    machine_.Write(directory + "/memory.stat", stat);
   }
   size_t AvailableMiB() { return AvailableMemory(machine_.root()) / kMiB; }
 

@@ -14,7 +14,7 @@
 #include "collective/shm/shm_communicator.h"
 #include "tests/collective/shm/shm_ranks.h"
 #include "tests/collective/shm/zero_copy_tensors.h"
-#include "tests/testing/conformance/allreduce_batches.h"
+#include "tests/testing/conformance/allreduce_buckets.h"
 #include "tests/testing/conformance/communicator_checks.h"
 #include "tests/testing/fakes/machine_files.h"
 #include "tests/testing/worlds/run_ranks.h"
@@ -204,7 +204,8 @@ TEST(ShmCommunicatorMemoryTest, AllRanksReduceFlatIfOneCannotReserveMemory) {
       }
       FusionBuffer buffer(64);
       for (uint32_t seed = 0; seed < 20; ++seed) {
-        CheckAllreduceBatch(**communicator, buffer, RandomAllreduceBatch(seed));
+        CheckAllreduceBucket(**communicator, buffer,
+                             RandomAllreduceBucket(seed));
       }
       CheckAllreduce(**communicator, DataType::kFloat32, ReduceOp::kSum,
                      10'000);

@@ -17,7 +17,7 @@
 #include "tests/collective/floats.h"
 #include "tests/collective/fusion/fused_cases.h"
 #include "tests/collective/shm/shm_ranks.h"
-#include "tests/testing/conformance/allreduce_batches.h"
+#include "tests/testing/conformance/allreduce_buckets.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/unless_sanitized.h"
@@ -91,7 +91,7 @@ TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderAtAnyPosition) {
 }
 
 TEST(ShmCommunicatorTest, RandomBucketsMatchTheReference) {
-  constexpr uint32_t kBatches = UnlessSanitized(20, 10);
+  constexpr uint32_t kBuckets = UnlessSanitized(20, 10);
   uint32_t seed = 0;
   std::vector<std::vector<int>> layouts = {
       {0, 0}, {0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}};
@@ -101,12 +101,12 @@ TEST(ShmCommunicatorTest, RandomBucketsMatchTheReference) {
     for (const char* table : {kMixedTable, kTinyChunks}) {
       RunOnNodes(layout, table, [&](Communicator& communicator) {
         FusionBuffer buffer(64);
-        for (uint32_t i = seed; i < seed + kBatches; ++i) {
+        for (uint32_t i = seed; i < seed + kBuckets; ++i) {
           SCOPED_TRACE(::testing::Message() << "seed " << i);
-          CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(i));
+          CheckAllreduceBucket(communicator, buffer, RandomAllreduceBucket(i));
         }
       });
-      seed += kBatches;
+      seed += kBuckets;
     }
   }
 }

@@ -28,11 +28,12 @@ std::string HostOf(const Topology& topology, int rank) {
   return "host" + std::to_string(topology.cross_rank_of_rank[rank]);
 }
 
-// Every rank writes a file in `folder`. Returns which of them this rank sees.
+// Every rank writes a file in `directory`. Returns which of them this rank
+// sees.
 std::vector<bool> VisibleFiles(const Topology& topology,
-                               const std::string& folder) {
+                               const std::string& directory) {
   const auto path = [&](int rank) {
-    return folder + "/testbed_test." + std::to_string(rank);
+    return directory + "/testbed_test." + std::to_string(rank);
   };
   std::ofstream(path(topology.rank)) << topology.rank;
   MPI_Barrier(MPI_COMM_WORLD);

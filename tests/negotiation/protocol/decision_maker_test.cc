@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class BatchPlannerTest : public ::testing::Test {
+class BucketPlannerTest : public ::testing::Test {
  protected:
   static constexpr ProcessSetId kWithoutRoot = 2;
 
@@ -49,20 +49,21 @@ class BatchPlannerTest : public ::testing::Test {
   // none starts.
   std::vector<std::string> Next(bool root_is_idle = true) {
     std::vector<std::string> names;
-    const auto batch = planner_.Next(root_is_idle);
-    if (!batch.has_value()) return names;
-    for (const TensorSlot* slot : batch->tensors) names.push_back(slot->name);
-    for (const TensorSlot* slot : batch->absent) {
+    const auto bucket = planner_.Next(root_is_idle);
+    if (!bucket.has_value()) return names;
+    for (const TensorSlot* slot : bucket->tensors) names.push_back(slot->name);
+    for (const TensorSlot* slot : bucket->absent) {
       names.push_back("-" + slot->name);
     }
     return names;
   }
 
   std::deque<TensorSlot> slots_;
-  BatchPlanner planner_{/*fusion_threshold_bytes=*/100, /*min_batch_bytes=*/40};
+  BucketPlanner planner_{/*fusion_threshold_bytes=*/100,
+                         /*min_batch_bytes=*/40};
 };
 
-TEST_F(BatchPlannerTest, SmallTensorsGatherUpToTheMinimum) {
+TEST_F(BucketPlannerTest, SmallTensorsGatherUpToTheMinimum) {
   Add("a", 39);
   EXPECT_THAT(Next(), IsEmpty());
   Add("b", 1);
@@ -70,7 +71,7 @@ TEST_F(BatchPlannerTest, SmallTensorsGatherUpToTheMinimum) {
   EXPECT_TRUE(planner_.empty());
 }
 
-TEST_F(BatchPlannerTest, UrgentTensorTakesItsWholeGroup) {
+TEST_F(BucketPlannerTest, UrgentTensorTakesItsWholeGroup) {
   Add("a", 1);
   Add("b", 1, /*urgent=*/true);
   Add("other kind", 1, false, Collective::kBroadcast);
@@ -79,20 +80,20 @@ TEST_F(BatchPlannerTest, UrgentTensorTakesItsWholeGroup) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, BucketEndsAtTheFusionThreshold) {
+TEST_F(BucketPlannerTest, BucketEndsAtTheFusionThreshold) {
   for (const char* name : {"a", "b", "c"}) Add(name, 50);
   EXPECT_THAT(Next(), ElementsAre("a", "b"));
   EXPECT_THAT(Next(), ElementsAre("c"));
 }
 
-TEST_F(BatchPlannerTest, TensorAboveTheThresholdIsABucketOfItsOwn) {
+TEST_F(BucketPlannerTest, TensorAboveTheThresholdIsABucketOfItsOwn) {
   Add("huge", 1000);
   Add("a", 50);
   EXPECT_THAT(Next(), ElementsAre("huge"));
   EXPECT_THAT(Next(), ElementsAre("a"));
 }
 
-TEST_F(BatchPlannerTest, UrgentTensorBehindTheThresholdComesNext) {
+TEST_F(BucketPlannerTest, UrgentTensorBehindTheThresholdComesNext) {
   Add("a", 90);
   TensorSlot& late = Add("late", 20);
   planner_.MarkUrgent(late);
@@ -103,14 +104,14 @@ TEST_F(BatchPlannerTest, UrgentTensorBehindTheThresholdComesNext) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, AwaitedGroupComesBeforeAnOlderOne) {
+TEST_F(BucketPlannerTest, AwaitedGroupComesBeforeAnOlderOne) {
   Add("old", 60);
   Add("awaited", 1, /*urgent=*/true, Collective::kBroadcast);
   EXPECT_THAT(Next(), ElementsAre("awaited"));
   EXPECT_THAT(Next(), ElementsAre("old"));
 }
 
-TEST_F(BatchPlannerTest, AbsentTensorsEndWithABucketOrWhenAwaited) {
+TEST_F(BucketPlannerTest, AbsentTensorsEndWithABucketOrWhenAwaited) {
   TensorSlot& absent = AddAbsent("x");
   EXPECT_THAT(Next(), IsEmpty());
   Add("a", 50);
@@ -121,7 +122,7 @@ TEST_F(BatchPlannerTest, AbsentTensorsEndWithABucketOrWhenAwaited) {
   EXPECT_FALSE(absent.urgent);
 }
 
-TEST_F(BatchPlannerTest, FlushStartsEverything) {
+TEST_F(BucketPlannerTest, FlushStartsEverything) {
   Add("a", 1);
   AddAbsent("x");
   planner_.Flush();
@@ -129,7 +130,7 @@ TEST_F(BatchPlannerTest, FlushStartsEverything) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, WhileTheRootIsBusyOnlySetsWithoutItStart) {
+TEST_F(BucketPlannerTest, WhileTheRootIsBusyOnlySetsWithoutItStart) {
   Add("world", 50);
   Add("with root", 50, false, Collective::kAllreduce, /*process_set=*/1);
   Add("without root", 50, false, Collective::kAllreduce, kWithoutRoot);
@@ -143,7 +144,7 @@ TEST_F(BatchPlannerTest, WhileTheRootIsBusyOnlySetsWithoutItStart) {
   EXPECT_THAT(Next(), ElementsAre("with root"));
 }
 
-TEST_F(BatchPlannerTest, FlushOfOneProcessSetDoesNotAffectOthers) {
+TEST_F(BucketPlannerTest, FlushOfOneProcessSetDoesNotAffectOthers) {
   Add("world", 1);
   Add("of the set", 1, false, Collective::kAllreduce, /*process_set=*/1);
   AddAbsent("x", false, /*process_set=*/1);
@@ -156,7 +157,7 @@ TEST_F(BatchPlannerTest, FlushOfOneProcessSetDoesNotAffectOthers) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(BatchPlannerTest, OperationsOfUnknownSizeStartImmediately) {
+TEST_F(BucketPlannerTest, OperationsOfUnknownSizeStartImmediately) {
   Add("gathered", 1, false, Collective::kAllgather);
   EXPECT_THAT(Next(), ElementsAre("gathered"));
 }

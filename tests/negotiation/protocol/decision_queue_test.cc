@@ -36,12 +36,12 @@ class DecisionQueueTest : public ::testing::Test {
     return failure;
   }
 
-  static void PushBatch(Rank& rank, uint64_t number) {
-    Decision batch;
-    batch.number = number;
-    batch.name = "x";
-    rank.queue.OpenGate(batch);
-    rank.queue.Push(std::move(batch));
+  static void PushBucket(Rank& rank, uint64_t number) {
+    Decision bucket;
+    bucket.number = number;
+    bucket.name = "x";
+    rank.queue.OpenGate(bucket);
+    rank.queue.Push(std::move(bucket));
   }
 
   // Delivers the news from one rank to another; false if there are none.
@@ -60,7 +60,7 @@ class DecisionQueueTest : public ::testing::Test {
 
 TEST_F(DecisionQueueTest, DecisionWithoutGateBeginsInItsTurn) {
   root_.queue.Push(Failure(1));
-  PushBatch(root_, 2);
+  PushBucket(root_, 2);
   EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kNone) << "not its turn";
   ASSERT_EQ(root_.queue.Begin(0)->number, 1);
   EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kAtGate);
@@ -70,17 +70,17 @@ TEST_F(DecisionQueueTest, DecisionWithoutGateBeginsInItsTurn) {
 }
 
 TEST_F(DecisionQueueTest, BeginsOnceAllHaveArrivedAndKnowIt) {
-  PushBatch(root_, 1);
-  PushBatch(leaf_, 1);
+  PushBucket(root_, 1);
+  PushBucket(leaf_, 1);
   ASSERT_EQ(root_.queue.ComeToGate(5), Arrival::kAtGate);
   ASSERT_EQ(leaf_.queue.ComeToGate(6), Arrival::kAtGate);
   ASSERT_TRUE(Tell(root_, leaf_, 0, 1));
   ASSERT_TRUE(Tell(leaf_, root_, 1, 0));
   EXPECT_FALSE(root_.queue.CanBegin(/*delivered=*/0))
       << "the leaf may not know it yet";
-  const std::optional<Decision> batch = root_.queue.Begin(/*delivered=*/1);
-  ASSERT_TRUE(batch.has_value());
-  EXPECT_EQ(batch->arrived_ns, 5);
+  const std::optional<Decision> bucket = root_.queue.Begin(/*delivered=*/1);
+  ASSERT_TRUE(bucket.has_value());
+  EXPECT_EQ(bucket->arrived_ns, 5);
   EXPECT_TRUE(root_.queue.runs());
   EXPECT_EQ(root_.queue.OnDone(), "x");
   EXPECT_TRUE(root_.queue.idle());
@@ -88,7 +88,7 @@ TEST_F(DecisionQueueTest, BeginsOnceAllHaveArrivedAndKnowIt) {
 
 TEST_F(DecisionQueueTest, DecisionsWithGatesRunOneAtATime) {
   for (Rank* rank : {&root_, &leaf_}) {
-    PushBatch(*rank, 1);
+    PushBucket(*rank, 1);
     rank->queue.ComeToGate(0);
   }
   Tell(leaf_, root_, 1, 0);
@@ -101,7 +101,7 @@ TEST_F(DecisionQueueTest, DecisionsWithGatesRunOneAtATime) {
 }
 
 TEST_F(DecisionQueueTest, RankThatIsNotReadyForTheGateIsAskedAgain) {
-  PushBatch(root_, 1);
+  PushBucket(root_, 1);
   root_.flags = std::nullopt;
   EXPECT_EQ(root_.queue.ComeToGate(0), Arrival::kNone);
   root_.flags = 0;
@@ -109,7 +109,7 @@ TEST_F(DecisionQueueTest, RankThatIsNotReadyForTheGateIsAskedAgain) {
 }
 
 TEST_F(DecisionQueueTest, AbortDropsGatesThatNoRankCanHaveEntered) {
-  PushBatch(root_, 1);
+  PushBucket(root_, 1);
   root_.queue.Push(Failure(2));
   root_.queue.Abandon();
   ASSERT_NE(root_.queue.next(), nullptr);

@@ -17,7 +17,7 @@ namespace {
 
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -48,7 +48,7 @@ Explanation Computes() {
 }
 
 Negotiator::Options Explains() {
-  Negotiator::Options options = SmallBatches();
+  Negotiator::Options options = SmallBuckets();
   options.explains = true;
   options.stall_warning = absl::Seconds(60);
   options.stall_failure = absl::Seconds(660);

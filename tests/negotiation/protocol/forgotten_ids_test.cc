@@ -19,7 +19,7 @@ namespace {
 
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using hvdlite::testing::WorldShape;
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -40,10 +40,10 @@ struct Traffic {
     announced += message.report().announced_size();
     for (const wire::Decision& decision : message.directive().decisions()) {
       if (decision.has_forgotten()) ++forgetting;
-      for (const auto& registration : decision.batch().registered()) {
+      for (const auto& registration : decision.bucket().registered()) {
         registered.insert(registration.id());
       }
-      for (const auto& registration : decision.batch().absent_registered()) {
+      for (const auto& registration : decision.bucket().absent_registered()) {
         registered.insert(registration.id());
       }
     }
@@ -59,7 +59,7 @@ struct Traffic {
 };
 
 Negotiator::Options Forgetting(uint64_t max_idle_uses) {
-  Negotiator::Options options = SmallBatches();
+  Negotiator::Options options = SmallBuckets();
   options.max_idle_uses = max_idle_uses;
   return options;
 }
@@ -95,7 +95,7 @@ TEST_P(ForgottenIdsTest, EveryRankDoesTheSameWhileIdsAreForgotten) {
     }
     int tensors = 0;
     for (const auto& done : world.done(0)) {
-      ASSERT_EQ(done.kind, Decision::Kind::kBatch) << done.message;
+      ASSERT_EQ(done.kind, Decision::Kind::kBucket) << done.message;
       tensors += static_cast<int>(done.tensors.size());
     }
     EXPECT_EQ(tensors, 10 * kNames);
@@ -130,7 +130,7 @@ TEST_P(ForgottenIdsTest, JoinedRanksForgetLikeTheOthers) {
         world.Settle(random);
         for (int rank = 0; rank < size; ++rank) {
           ASSERT_FALSE(world.IsPending(rank, absl::StrCat("t", i)));
-          ASSERT_EQ(world.done(rank).back().kind, Decision::Kind::kBatch);
+          ASSERT_EQ(world.done(rank).back().kind, Decision::Kind::kBucket);
           ASSERT_EQ(world.done(rank).back().participants,
                     i >= when ? size - 1 : size);
         }
@@ -170,7 +170,7 @@ TEST_P(ForgottenIdsTest, ReportThatCrossesTheDecisionIsUnderstood) {
         for (int rank = 0; rank < world.size(); ++rank) {
           ASSERT_FALSE(world.IsPending(rank, "a"))
               << rank << ", early: " << early;
-          ASSERT_EQ(world.done(rank).back().kind, Decision::Kind::kBatch);
+          ASSERT_EQ(world.done(rank).back().kind, Decision::Kind::kBucket);
         }
       }
     }
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return NameOf(info.param); });
 
 TEST(IdsOfANameTest, RequestsBeyondTheIdsOfANameStayAnnounced) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   Traffic traffic(world);
   for (int round = 0; round < 6; ++round) {
     if (round == 3) traffic.Clear();
@@ -241,7 +241,7 @@ TEST(IdsOfANameTest, RequestsBeyondTheIdsOfANameStayAnnounced) {
 }
 
 TEST(IdsOfANameTest, UnusedRequestLosesItsId) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   Traffic traffic(world);
   for (int round = 0; round < 3; ++round) {
     for (int elements = 1; elements <= 16; ++elements) {
@@ -257,7 +257,7 @@ TEST(IdsOfANameTest, UnusedRequestLosesItsId) {
 }
 
 TEST(IdsOfANameTest, RequestThatIsUsedOnceGetsNoId) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   Traffic traffic(world);
   for (int i = 1; i < 100; ++i) {
     world.Run(Gradient("a", i));
@@ -267,7 +267,7 @@ TEST(IdsOfANameTest, RequestThatIsUsedOnceGetsNoId) {
 }
 
 TEST(IdsOfANameTest, RequestThatIsUsedOnceGetsNoIdWhileARankHasJoined) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   world.Join(2);
   world.Settle();
   Traffic traffic(world);
@@ -283,7 +283,7 @@ TEST(IdsOfANameTest, RequestThatIsUsedOnceGetsNoIdWhileARankHasJoined) {
 
 // A rank that does not know that the id is forgotten may still report by it.
 TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankKnowsThatItIsForgotten) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   const ProcessSetId set = world.AddProcessSet({0, 1});
   const auto in_set = [&](const std::string& name) {
     world.Run(Gradient(name, 16, set), {0, 1});
@@ -309,7 +309,7 @@ TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankKnowsThatItIsForgotten) {
 }
 
 TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAreUsedAgain) {
-  SimWorld world({4}, SmallBatches());
+  SimWorld world({4}, SmallBuckets());
   Traffic traffic(world);
   for (int round = 0; round < 10; ++round) {
     const ProcessSetId set = world.AddProcessSet({1, 3});
@@ -322,7 +322,7 @@ TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAreUsedAgain) {
 
 // The id of a rank's last submission may stand for something else by now.
 TEST(IdsThatAreUsedAgainTest, StallNamesTheLastSubmission) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   const ProcessSetId set = world.AddProcessSet({0, 1});
   for (int i = 0; i < 3; ++i) world.Run(Gradient("mine"));
   world.Release(1, "mine");
@@ -336,7 +336,7 @@ TEST(IdsThatAreUsedAgainTest, StallNamesTheLastSubmission) {
 
 TEST(ReleasedNamesTest, ReleaseByOneRankReachesAllAndCostsNoReport) {
   for (int released = 0; released < 7; ++released) {
-    SimWorld world({7}, SmallBatches());
+    SimWorld world({7}, SmallBuckets());
     Traffic traffic(world);
     for (int i = 0; i < 3; ++i) world.Run(Gradient("a"));
     const int64_t sent = world.bytes_sent;

@@ -17,7 +17,7 @@ namespace {
 
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using hvdlite::testing::WorldShape;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
@@ -33,7 +33,7 @@ class HeldReportsTest : public ::testing::TestWithParam<WorldShape> {
 };
 
 TEST_P(HeldReportsTest, NothingIsSentUntilAnyRankWaits) {
-  SimWorld world(GetParam(), SmallBatches());
+  SimWorld world(GetParam(), SmallBuckets());
   Register(world, {Gradient("a")});
   for (int waiting = 0; waiting < world.size(); ++waiting) {
     const int64_t sent = world.bytes_sent;
@@ -51,7 +51,7 @@ TEST_P(HeldReportsTest, NothingIsSentUntilAnyRankWaits) {
 }
 
 TEST_P(HeldReportsTest, LateRankIsAskedBeforeItSubmits) {
-  SimWorld world(GetParam(), SmallBatches());
+  SimWorld world(GetParam(), SmallBuckets());
   Register(world, {Gradient("a")});
   for (int late = 0; late < world.size(); ++late) {
     for (int rank = 0; rank < world.size(); ++rank) {
@@ -68,7 +68,7 @@ TEST_P(HeldReportsTest, LateRankIsAskedBeforeItSubmits) {
 
 TEST_P(HeldReportsTest, ReportsWorthABucketAreSentWithoutAWaiter) {
   const std::vector<Request> halves = {Gradient("a", 128), Gradient("b", 128)};
-  SimWorld world(GetParam(), SmallBatches());
+  SimWorld world(GetParam(), SmallBuckets());
   Register(world, halves);
   const int64_t sent = world.bytes_sent;
   world.SubmitEverywhere(halves[0]);
@@ -82,7 +82,7 @@ TEST_P(HeldReportsTest, ReportsWorthABucketAreSentWithoutAWaiter) {
 }
 
 TEST_P(HeldReportsTest, RankMayStillWaitAfterADecision) {
-  SimWorld world(GetParam(), SmallBatches());
+  SimWorld world(GetParam(), SmallBuckets());
   Register(world, {Gradient("a"), Gradient("b")});
   const int last = world.size() - 1;
   world.SubmitEverywhere(Gradient("a"));
@@ -98,7 +98,7 @@ TEST_P(HeldReportsTest, RankMayStillWaitAfterADecision) {
 }
 
 TEST_P(HeldReportsTest, ContainTheTimeOfTheSubmissionNotOfTheQuestion) {
-  SimWorld world(GetParam(), SmallBatches());
+  SimWorld world(GetParam(), SmallBuckets());
   Register(world, {Gradient("a")});
   for (const absl::Duration late :
        {absl::Milliseconds(40), absl::Hours(2), absl::Hours(24 * 10)}) {
@@ -126,7 +126,7 @@ TEST_P(HeldReportsTest, ContainTheTimeOfTheSubmissionNotOfTheQuestion) {
 }
 
 TEST_P(HeldReportsTest, OperationsOfARemovedSetAreNotAwaited) {
-  SimWorld world(GetParam(), SmallBatches());
+  SimWorld world(GetParam(), SmallBuckets());
   const int last = world.size() - 1;
   const ProcessSetId set = world.AddProcessSet({0, last});
   world.SubmitUrgently(0, Gradient("a", 16, set));
@@ -146,7 +146,7 @@ TEST_P(HeldReportsTest, AwaitedOperationsAreAlwaysDone) {
   for (uint32_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    SimWorld world(GetParam(), SmallBatches());
+    SimWorld world(GetParam(), SmallBuckets());
     const int size = world.size();
     std::vector<std::vector<int>> members(3);
     std::vector<ProcessSetId> sets = {0};

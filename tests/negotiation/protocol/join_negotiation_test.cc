@@ -15,14 +15,14 @@ namespace {
 
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(JoinTest, JoinedRankTakesPartWithoutSubmitting) {
   for (int joined = 0; joined < 5; ++joined) {
-    SimWorld world({5}, SmallBatches());
+    SimWorld world({5}, SmallBuckets());
     world.Join(joined);
     world.Settle();
     // These are new names, which the joined rank has never seen, and known
@@ -42,7 +42,7 @@ TEST(JoinTest, JoinedRankTakesPartWithoutSubmitting) {
 }
 
 TEST(JoinTest, PendingOperationsBecomeReadyWhenTheirLastRankJoins) {
-  SimWorld world({4}, SmallBatches());
+  SimWorld world({4}, SmallBuckets());
   for (const int rank : {0, 1, 3}) world.SubmitUrgently(rank, Gradient("x"));
   world.Settle();
   EXPECT_TRUE(world.IsPending(0, "x"));
@@ -53,7 +53,7 @@ TEST(JoinTest, PendingOperationsBecomeReadyWhenTheirLastRankJoins) {
 }
 
 TEST(JoinTest, OwnPendingOperationsComeBeforeTheJoin) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   world.Submit(1, Gradient("x"));
   world.Join(1);
   world.Settle();
@@ -71,7 +71,7 @@ TEST(JoinTest, OwnPendingOperationsComeBeforeTheJoin) {
 
 TEST(JoinTest, OwnSmallOperationsDoNotDelayTheJoin) {
   for (const int size : {1, 3}) {
-    SimWorld world({size}, SmallBatches());
+    SimWorld world({size}, SmallBuckets());
     world.SubmitEverywhere(Gradient("small"));
     world.Settle();
     EXPECT_TRUE(world.IsPending(0, "small"));
@@ -87,7 +87,7 @@ TEST(JoinTest, OwnSmallOperationsDoNotDelayTheJoin) {
 // A relay gets the news of a join, and of what becomes ready by it, in one
 // message; it sends both in one message, too.
 TEST(JoinTest, JoinBelowARelayIsHandledBeforeWhatItMadeReady) {
-  SimWorld world({7}, SmallBatches());
+  SimWorld world({7}, SmallBuckets());
   world.Join(6);
   Request request = Gradient("all to all");
   request.collective = Collective::kAlltoall;
@@ -105,7 +105,7 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndContinues) {
     const int size = 1 + static_cast<int>(seed % 7);
     SimWorld world(
         {size, 1 + static_cast<int>(seed % 2), 1 + static_cast<int>(seed % 3)},
-        SmallBatches());
+        SmallBuckets());
     for (int round = 0; round < 3; ++round) {
       const int last = static_cast<int>(random() % size);
       for (int rank = 0; rank < size; ++rank) {
@@ -138,7 +138,7 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndContinues) {
 }
 
 TEST(JoinTest, OperationsThatNeedAllRanksFailWhileRanksHaveJoined) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   world.Join(1);
   world.Settle();
   const auto message_of = [&](const Request& request) {
@@ -167,7 +167,7 @@ TEST(JoinTest, OperationsThatNeedAllRanksFailWhileRanksHaveJoined) {
 }
 
 TEST(JoinTest, JoinedMembersOfAProcessSetCountAsReady) {
-  SimWorld world({4}, SmallBatches());
+  SimWorld world({4}, SmallBuckets());
   const ProcessSetId set = world.AddProcessSet({1, 3});
   const ProcessSetId other = world.AddProcessSet({0, 2});
   world.Join(3);
@@ -183,7 +183,7 @@ TEST(JoinTest, JoinedMembersOfAProcessSetCountAsReady) {
 }
 
 TEST(JoinTest, LongJoinNamesTheRanksThatHaveNotJoinedAndIsNotFatal) {
-  Negotiator::Options options = SmallBatches();
+  Negotiator::Options options = SmallBuckets();
   options.stall_failure = absl::Seconds(100);
   SimWorld world({4}, options);
   world.Join(0);
@@ -200,7 +200,7 @@ TEST(JoinTest, LongJoinNamesTheRanksThatHaveNotJoinedAndIsNotFatal) {
 }
 
 TEST(JoinTest, NothingIsDecidedAfterShutdown) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   world.SubmitEverywhere(Gradient("x"));
   for (int rank = 0; rank < 2; ++rank) world.Join(rank);
   for (int rank = 0; rank < 2; ++rank) world.Leave(rank, "it is over");
@@ -213,7 +213,7 @@ TEST(JoinTest, NothingIsDecidedAfterShutdown) {
 }
 
 TEST(JoinTest, DepartureEndsAJoin) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   world.Join(1);
   world.Settle();
   world.Leave(2, "it is tired");

@@ -145,7 +145,7 @@ TEST_F(HeartbeatTest, StoppedRootIsDetectedByRanksFarBelow) {
   ExpectBroken(6, "rank 0 (host0)", "rank 2 (host2)");
 }
 
-TEST(HeartbeatInABatchTest, StoppedRankIsDetectedByARankInsideABucket) {
+TEST(HeartbeatInABucketTest, StoppedRankIsDetectedByARankInsideABucket) {
   SimWorld world({2}, WithTimeout(absl::Seconds(30)));
   world.SubmitEverywhere(Gradient("x"));
   world.MarkUrgent(0, "x");

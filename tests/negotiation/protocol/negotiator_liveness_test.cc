@@ -17,7 +17,7 @@ namespace {
 
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -25,7 +25,7 @@ using ::testing::SizeIs;
 
 // explained_hang_test checks the texts of warnings.
 TEST(NegotiatorLivenessTest, StallCausesOneWarningPerOperation) {
-  SimWorld world({6, 2}, SmallBatches());
+  SimWorld world({6, 2}, SmallBuckets());
   world.Submit(4, Gradient("other"));
   world.Settle();
   for (const int rank : {0, 1, 2, 5}) world.Submit(rank, Gradient("x"));
@@ -42,7 +42,7 @@ TEST(NegotiatorLivenessTest, StallCausesOneWarningPerOperation) {
 }
 
 TEST(NegotiatorLivenessTest, OperationsThatWaitForOtherRanksAreNotCounted) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   world.Submit(0, Gradient("x"));
   for (int i = 0; i < 3; ++i) {
     world.Submit(1, Gradient(absl::StrCat("g", i)));
@@ -55,7 +55,7 @@ TEST(NegotiatorLivenessTest, OperationsThatWaitForOtherRanksAreNotCounted) {
 }
 
 TEST(NegotiatorLivenessTest, WarningSaysThatAStoppedRankDoesNotAnswer) {
-  SimWorld world({7}, SmallBatches());
+  SimWorld world({7}, SmallBuckets());
   for (int rank = 0; rank < 7; ++rank) {
     if (rank != 1) world.Submit(rank, Gradient("x"));
   }
@@ -68,7 +68,7 @@ TEST(NegotiatorLivenessTest, WarningSaysThatAStoppedRankDoesNotAnswer) {
 
 TEST(NegotiatorLivenessTest, ManyMissingRanksAreNamedAsRuns) {
   for (const int arity : {1, 2, 8}) {
-    SimWorld world({64, 4, arity}, SmallBatches());
+    SimWorld world({64, 4, arity}, SmallBuckets());
     for (int i = 0; i < 100; ++i) {
       world.Submit(5, Gradient(absl::StrCat("early", i)));
     }
@@ -81,7 +81,7 @@ TEST(NegotiatorLivenessTest, ManyMissingRanksAreNamedAsRuns) {
 }
 
 TEST(NegotiatorLivenessTest, OnlyTheLowestScatteredRanksAreNamed) {
-  SimWorld world({512}, SmallBatches());
+  SimWorld world({512}, SmallBuckets());
   for (int rank = 0; rank < world.size(); rank += 2) {
     world.Submit(rank, Gradient("even"));
   }
@@ -95,7 +95,7 @@ TEST(NegotiatorLivenessTest, OnlyTheLowestScatteredRanksAreNamed) {
 
 // Reports may be combined for a while on their way up.
 TEST(NegotiatorLivenessTest, OperationThatHasEndedCausesNoWarning) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   world.Submit(0, Gradient("x"));
   world.Submit(1, Gradient("y"));
   world.Advance(absl::Seconds(61));
@@ -113,7 +113,7 @@ TEST(NegotiatorLivenessTest, OperationThatHasEndedCausesNoWarning) {
 // ---- Ranks that have left wait until the others leave.
 
 TEST(NegotiatorLivenessTest, WarningNamesTheRankThatDoesNotLeave) {
-  SimWorld world({6, 2}, SmallBatches());
+  SimWorld world({6, 2}, SmallBuckets());
   world.Submit(3, Gradient("x"));
   for (int rank = 0; rank < 6; ++rank) {
     if (rank != 3) world.Leave(rank, "the end");
@@ -139,7 +139,7 @@ TEST(NegotiatorLivenessTest, WarningNamesTheRankThatDoesNotLeave) {
 
 TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveEndsTheWorldIfConfigured) {
   for (const bool fatal : {false, true}) {
-    Negotiator::Options options = SmallBatches();
+    Negotiator::Options options = SmallBuckets();
     if (fatal) options.stall_failure = absl::Seconds(100);
     SimWorld world({4}, options);
     for (int rank = 0; rank < 3; ++rank) world.Leave(rank, "the end");
@@ -154,7 +154,7 @@ TEST(NegotiatorLivenessTest, RankThatDoesNotLeaveEndsTheWorldIfConfigured) {
 }
 
 TEST(NegotiatorLivenessTest, StoppedRankEndsTheWaitOfThoseThatHaveLeft) {
-  SimWorld world({7}, SmallBatches());
+  SimWorld world({7}, SmallBuckets());
   for (int rank = 0; rank < 7; ++rank) {
     if (rank != 1) world.Leave(rank, "the end");
   }
@@ -169,7 +169,7 @@ TEST(NegotiatorLivenessTest, StoppedRankEndsTheWaitOfThoseThatHaveLeft) {
 
 TEST(NegotiatorLivenessTest, SilentRankOfTheSameHostIsNotBlamedOnALink) {
   for (const int hosts : {1, 2}) {
-    SimWorld world({2 * hosts, 2}, SmallBatches());
+    SimWorld world({2 * hosts, 2}, SmallBuckets());
     world.Submit(1, Gradient("x"));
     world.Stop(0);
     world.AdvanceBySteps(absl::Seconds(35), absl::Seconds(1));
@@ -184,7 +184,7 @@ TEST(NegotiatorLivenessTest, SilentRankOfTheSameHostIsNotBlamedOnALink) {
 
 TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownDecision) {
   for (int seed = 1; seed <= 100; ++seed) {
-    SimWorld world({7}, SmallBatches());
+    SimWorld world({7}, SmallBuckets());
     std::mt19937 random(seed);
     for (int rank = 0; rank < 6; ++rank) world.Leave(rank, "the end");
     world.Settle(random);
@@ -208,7 +208,7 @@ TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownDecision) {
 }
 
 TEST(NegotiatorLivenessTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
-  Negotiator::Options options = SmallBatches();
+  Negotiator::Options options = SmallBuckets();
   options.stall_failure = absl::Seconds(100);
   SimWorld world({3}, options);
   world.Submit(0, Gradient("x"));
@@ -222,7 +222,7 @@ TEST(NegotiatorLivenessTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
 
 TEST(NegotiatorLivenessTest,
      RankThatCannotContinueBreaksTheWorldOnceOnEveryRank) {
-  SimWorld world({6}, SmallBatches());
+  SimWorld world({6}, SmallBuckets());
   world.Submit(0, Gradient("x"));
   world.Abort(5, "its link is down");
   world.Abort(4, "so is mine");
@@ -234,7 +234,7 @@ TEST(NegotiatorLivenessTest,
 }
 
 TEST(NegotiatorLivenessTest, RanksBelowAFailedRankDoNotWaitForTheRoot) {
-  SimWorld world({7}, SmallBatches());
+  SimWorld world({7}, SmallBuckets());
   world.Submit(3, Gradient("x"));
   world.Stop(0);
   world.Abort(1, "its memory is full");

@@ -18,7 +18,7 @@ namespace {
 
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using hvdlite::testing::WorldShape;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -34,7 +34,7 @@ TEST_P(NegotiatorWorldTest, EveryRankRunsTheSameBucketsWithEveryTensorOnce) {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    SimWorld world(GetParam(), SmallBatches());
+    SimWorld world(GetParam(), SmallBuckets());
     std::vector<SimWorld::Submission> all;
     for (int i = 0; i < kTensors * world.size(); ++i) {
       const int tensor = i / world.size();
@@ -56,7 +56,7 @@ TEST_P(NegotiatorWorldTest, EveryRankRunsTheSameBucketsWithEveryTensorOnce) {
 
 TEST_P(NegotiatorWorldTest, WaitOnAnyRankStartsASmallTensor) {
   for (int waiting = 0; waiting < GetParam().ranks; ++waiting) {
-    SimWorld world(GetParam(), SmallBatches());
+    SimWorld world(GetParam(), SmallBuckets());
     std::mt19937 random(waiting);
     // The mark comes before the others have submitted, or after.
     for (const bool early : {true, false}) {
@@ -81,7 +81,7 @@ TEST_P(NegotiatorWorldTest, WaitOnAnyRankStartsASmallTensor) {
 }
 
 TEST_P(NegotiatorWorldTest, MismatchFailsOnEveryRankWithTheSameMessage) {
-  SimWorld world(GetParam(), SmallBatches());
+  SimWorld world(GetParam(), SmallBuckets());
   const int odd = GetParam().ranks - 1;
   for (int step = 0; step < 4; ++step) {
     for (int rank = 0; rank < world.size(); ++rank) {
@@ -96,7 +96,7 @@ TEST_P(NegotiatorWorldTest, MismatchFailsOnEveryRankWithTheSameMessage) {
   }
   EXPECT_EQ(world.done(0)[2].kind, Decision::Kind::kFailure);
   // The world stays healthy.
-  EXPECT_EQ(world.done(0)[3].kind, Decision::Kind::kBatch);
+  EXPECT_EQ(world.done(0)[3].kind, Decision::Kind::kBucket);
   EXPECT_THAT(world.done(0)[3].tensors, ElementsAre("w"));
 }
 
@@ -104,7 +104,7 @@ TEST_P(NegotiatorWorldTest, DepartureLetsReadyTensorsRunAndReachesEveryRank) {
   // Once with names that are used for the first time, and once with names that
   // have ids and whose reports are held back.
   for (const size_t steps : {0, 3}) {
-    SimWorld world(GetParam(), SmallBatches());
+    SimWorld world(GetParam(), SmallBuckets());
     for (size_t i = 0; i < steps; ++i) world.Run(Gradient("ready"));
     world.SubmitEverywhere(Gradient("ready"));
     for (int rank = 0; rank + 1 < world.size(); ++rank) {
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // The answer to a second question might come after the shutdown.
 TEST(NegotiatorTest, RanksThatLeaveTogetherAreAskedOnce) {
-  SimWorld world({6}, SmallBatches());
+  SimWorld world({6}, SmallBuckets());
   world.on_send = [](const std::string& bytes) {
     wire::Message message;
     ASSERT_TRUE(message.ParseFromString(bytes));
@@ -151,7 +151,7 @@ TEST(NegotiatorTest, RanksThatLeaveTogetherAreAskedOnce) {
 }
 
 TEST(NegotiatorTest, WorldOfOneDecidesImmediately) {
-  SimWorld world({1}, SmallBatches());
+  SimWorld world({1}, SmallBuckets());
   world.Submit(0, Gradient("a"));
   world.Settle();
   EXPECT_THAT(world.done(0), IsEmpty());
@@ -162,7 +162,7 @@ TEST(NegotiatorTest, WorldOfOneDecidesImmediately) {
 }
 
 TEST(NegotiatorTest, BucketStartsWithoutAWaiterOnceEnoughIsReady) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   world.SubmitEverywhere(Gradient("a", 255));  // 1020 bytes
   world.Settle();
   EXPECT_THAT(world.done(1), IsEmpty());
@@ -173,7 +173,7 @@ TEST(NegotiatorTest, BucketStartsWithoutAWaiterOnceEnoughIsReady) {
 }
 
 TEST(NegotiatorTest, SteadyStateCarriesIdsNotNames) {
-  SimWorld world({4}, SmallBatches());
+  SimWorld world({4}, SmallBuckets());
   const std::string name = "layer4.2.conv3.weight";
   int with_name = 0;
   world.on_send = [&](const std::string& bytes) {
@@ -197,14 +197,14 @@ TEST(NegotiatorTest, SteadyStateCarriesIdsNotNames) {
 }
 
 TEST(NegotiatorTest, ChangedShapeGetsANewRegistration) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   for (const int64_t elements : {4, 4, 4, 5, 5, 4, 6, 6, 6}) {
     world.Run(Gradient("w", elements));
   }
   EXPECT_THAT(world.done(2), SizeIs(9));
   EXPECT_EQ(world.done(2), world.done(0));
   for (const auto& done : world.done(2)) {
-    EXPECT_EQ(done.kind, Decision::Kind::kBatch);
+    EXPECT_EQ(done.kind, Decision::Kind::kBucket);
   }
 }
 
@@ -247,7 +247,7 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
            {[](Request& r) { r.local_error = "no room"; },
             "'w' cannot be done on rank 2: no room"}}) {
     SCOPED_TRACE(text);
-    SimWorld world({4}, SmallBatches());
+    SimWorld world({4}, SmallBuckets());
     for (int rank = 0; rank < 4; ++rank) {
       Request request = Gradient("w");
       if (rank == 2) change(request);
@@ -261,7 +261,7 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
 }
 
 TEST(NegotiatorTest, OnlyMatchingTensorsShareABucket) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   Request doubled = Gradient("doubled");
   doubled.prescale_factor = 2;
   Request broadcast = Gradient("broadcast");
@@ -278,21 +278,21 @@ TEST(NegotiatorTest, OnlyMatchingTensorsShareABucket) {
   std::mt19937 random(5);
   world.Settle(random);
   EXPECT_EQ(world.done(0), world.done(1));
-  std::vector<std::vector<std::string>> batches;
-  for (const auto& done : world.done(0)) batches.push_back(done.tensors);
-  for (const auto& batch : batches) {
-    const bool broadcasts = absl::StartsWith(batch.front(), "broadcast");
-    for (const std::string& name : batch) {
+  std::vector<std::vector<std::string>> buckets;
+  for (const auto& done : world.done(0)) buckets.push_back(done.tensors);
+  for (const auto& bucket : buckets) {
+    const bool broadcasts = absl::StartsWith(bucket.front(), "broadcast");
+    for (const std::string& name : bucket) {
       EXPECT_EQ(absl::StartsWith(name, "broadcast"), broadcasts);
       if (name == "doubled") {
-        EXPECT_THAT(batch, SizeIs(1));
+        EXPECT_THAT(bucket, SizeIs(1));
       }
     }
   }
 }
 
 TEST(NegotiatorTest, AbsentOnAllRanksEndsWithoutReductionAndGetsAnId) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   int with_name = 0;
   world.on_send = [&](const std::string& bytes) {
     with_name += absl::StrContains(bytes, "unused");
@@ -319,7 +319,7 @@ TEST(NegotiatorTest, AbsentOnAllRanksEndsWithoutReductionAndGetsAnId) {
 }
 
 TEST(NegotiatorTest, LateUrgentMarkDoesNotAffectTheNextInstance) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   for (int i = 0; i < 2; ++i) world.Run(Gradient("w"));  // it has an id now
   // Rank 0 decides before rank 1's mark arrives.
   world.SubmitEverywhere(Gradient("w"));
@@ -334,7 +334,7 @@ TEST(NegotiatorTest, LateUrgentMarkDoesNotAffectTheNextInstance) {
 }
 
 TEST(NegotiatorTest, MessagesThatViolateTheProtocolAreRefused) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   wire::Message report;
   AppendIds({7}, report.mutable_report()->mutable_ready()->mutable_ids());
   AppendValues({1},
@@ -358,24 +358,26 @@ TEST(NegotiatorTest, MessagesThatViolateTheProtocolAreRefused) {
   ToWire(Gradient("w"), announcement->mutable_request());
   announcement->mutable_ranks()->set_unnamed(1);
   EXPECT_FALSE(world[0].OnMessage(1, announced).ok());
-  const auto refuses_batch = [](auto change) {
-    SimWorld fresh({2}, SmallBatches());
+  const auto refuses_bucket = [](auto change) {
+    SimWorld fresh({2}, SmallBuckets());
     wire::Message message;
     wire::Decision* decision = message.mutable_directive()->add_decisions();
     decision->set_number(1);
-    change(decision->mutable_batch());
+    change(decision->mutable_bucket());
     return !fresh[1].OnMessage(0, message).ok();
   };
-  EXPECT_TRUE(refuses_batch([](wire::Batch* batch) { batch->set_joined(2); }));
-  EXPECT_TRUE(refuses_batch(
-      [](wire::Batch* batch) { batch->add_registered()->set_id(0xffffffff); }));
   EXPECT_TRUE(
-      refuses_batch([](wire::Batch* batch) { batch->set_process_set(3); }));
+      refuses_bucket([](wire::Bucket* bucket) { bucket->set_joined(2); }));
+  EXPECT_TRUE(refuses_bucket([](wire::Bucket* bucket) {
+    bucket->add_registered()->set_id(0xffffffff);
+  }));
+  EXPECT_TRUE(
+      refuses_bucket([](wire::Bucket* bucket) { bucket->set_process_set(3); }));
 }
 
 // No rank of this version joins while it has something pending.
 TEST(NegotiatorTest, MismatchDoesNotNameARankThatJoinsAfterItsReport) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   for (int i = 0; i < 2; ++i) world.Run(Gradient("w"));  // it has an id now
   wire::Message ready;
   AppendIds({0}, ready.mutable_report()->mutable_ready()->mutable_ids());
@@ -394,7 +396,7 @@ TEST(NegotiatorTest, MismatchDoesNotNameARankThatJoinsAfterItsReport) {
 // The caller of a negotiator plans again only if it is touched. A failure
 // leaves the root's data plane idle for the operations that gathered meanwhile.
 TEST(NegotiatorTest, OperationsReadyDuringAFailureArePlannedAfterIt) {
-  Negotiator::Options options = SmallBatches();
+  Negotiator::Options options = SmallBuckets();
   options.rank = 0;
   options.layout = std::make_shared<WorldLayout>(
       std::vector<int>{0}, std::vector<std::string>{"host0"});
@@ -414,9 +416,9 @@ TEST(NegotiatorTest, OperationsReadyDuringAFailureArePlannedAfterIt) {
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->kind, Decision::Kind::kFailure);
   EXPECT_TRUE(alone.Plan());
-  const std::optional<Decision> batch = alone.NextDecision();
-  ASSERT_TRUE(batch.has_value());
-  EXPECT_EQ(batch->kind, Decision::Kind::kBatch);
+  const std::optional<Decision> bucket = alone.NextDecision();
+  ASSERT_TRUE(bucket.has_value());
+  EXPECT_EQ(bucket->kind, Decision::Kind::kBucket);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 using hvdlite::testing::AddSet;
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -35,7 +35,7 @@ Request SetSum(const std::string& name, ProcessSetId process_set) {
 std::vector<std::string> OperationsRun(const SimWorld& world, int rank) {
   std::vector<std::string> names;
   for (const auto& done : world.done(rank)) {
-    if (done.kind != Decision::Kind::kBatch) continue;
+    if (done.kind != Decision::Kind::kBucket) continue;
     names.insert(names.end(), done.tensors.begin(), done.tensors.end());
   }
   return names;
@@ -44,8 +44,8 @@ std::vector<std::string> OperationsRun(const SimWorld& world, int rank) {
 std::string FailureOf(const SimWorld& world, int rank,
                       const std::string& name) {
   for (const auto& done : world.done(rank)) {
-    const bool batch = done.kind == Decision::Kind::kBatch;
-    if (!batch && ::testing::Value(done.tensors, ::testing::Contains(name))) {
+    const bool bucket = done.kind == Decision::Kind::kBucket;
+    if (!bucket && ::testing::Value(done.tensors, ::testing::Contains(name))) {
       return done.message;
     }
   }
@@ -53,7 +53,7 @@ std::string FailureOf(const SimWorld& world, int rank,
 }
 
 TEST(ProcessSetNegotiationTest, SetsAreNumberedAlikeOnEveryRank) {
-  SimWorld world({5}, SmallBatches());
+  SimWorld world({5}, SmallBuckets());
   EXPECT_EQ(world.AddProcessSet({1, 3}), 1u);
   EXPECT_EQ(world.AddProcessSet({0}), 2u);
   for (int rank = 0; rank < 5; ++rank) {
@@ -67,7 +67,7 @@ TEST(ProcessSetNegotiationTest, OnlyMembersAreAwaitedAndTakePart) {
   // and as other ranks.
   for (const std::vector<int>& members :
        std::vector<std::vector<int>>{{0, 6}, {5, 6}, {1, 5}, {3}, {2, 3, 4}}) {
-    SimWorld world({7, 1}, SmallBatches());
+    SimWorld world({7, 1}, SmallBuckets());
     const ProcessSetId set = world.AddProcessSet(members);
     // First announced, then registered, then by id.
     for (int step = 0; step < 4; ++step) world.Run(SetSum("x", set), members);
@@ -77,14 +77,14 @@ TEST(ProcessSetNegotiationTest, OnlyMembersAreAwaitedAndTakePart) {
       EXPECT_THAT(OperationsRun(world, rank), SizeIs(member ? 4 : 0)) << rank;
     }
     for (const auto& done : world.done(members.back())) {
-      if (done.kind != Decision::Kind::kBatch) continue;
+      if (done.kind != Decision::Kind::kBucket) continue;
       EXPECT_EQ(done.participants, static_cast<int>(members.size()));
     }
   }
 }
 
 TEST(ProcessSetNegotiationTest, OnlyMembersGetAMismatch) {
-  SimWorld world({4}, SmallBatches());
+  SimWorld world({4}, SmallBuckets());
   const ProcessSetId set = world.AddProcessSet({1, 2, 3});
   Request other = SetSum("x", set);
   other.tensors[0].shape = {17};
@@ -101,7 +101,7 @@ TEST(ProcessSetNegotiationTest, OnlyMembersGetAMismatch) {
 }
 
 TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   for (int rank = 0; rank < 3; ++rank) {
     world.Submit(rank, AddSet({0, rank == 2 ? 2 : 1}));
   }
@@ -114,7 +114,7 @@ TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
 }
 
 TEST(ProcessSetNegotiationTest, DisjointSetsDoNotWaitForARunningBucket) {
-  SimWorld world({4}, SmallBatches());
+  SimWorld world({4}, SmallBuckets());
   const ProcessSetId first = world.AddProcessSet({0, 1});
   const ProcessSetId second = world.AddProcessSet({2, 3});
   for (const int rank : {0, 1}) {
@@ -135,7 +135,7 @@ TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
     const int size = 3 + static_cast<int>(seed % 4);
     SimWorld world(
         {size, 1 + static_cast<int>(seed % 2), 1 + static_cast<int>(seed % 3)},
-        SmallBatches());
+        SmallBuckets());
     std::vector<std::pair<ProcessSetId, std::vector<int>>> sets;
     for (int rank = 0; rank < size; ++rank) {
       std::vector<int> members = {rank, (rank + 1) % size};
@@ -158,7 +158,7 @@ TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
 }
 
 TEST(ProcessSetNegotiationTest, RemovalRunsReadyOperationsAndFailsTheRest) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   const ProcessSetId set = world.AddProcessSet({1, 2});
   for (const int rank : {1, 2}) world.Submit(rank, SetSum("ready", set));
   world.Submit(1, SetSum("on rank 1 alone", set));
@@ -182,7 +182,7 @@ TEST(ProcessSetNegotiationTest, RemovalRunsReadyOperationsAndFailsTheRest) {
 // The names are new or have an id; they come from a leaf below another rank.
 TEST(ProcessSetNegotiationTest, OnlySubmissionsAfterTheRemovalFail) {
   for (const bool known : {false, true}) {
-    SimWorld world({7}, SmallBatches());
+    SimWorld world({7}, SmallBuckets());
     const ProcessSetId set = world.AddProcessSet({0, 1, 6});
     for (int step = 0; known && step < 3; ++step) {
       world.Run(SetSum("late", set), {0, 1, 6});
@@ -196,7 +196,7 @@ TEST(ProcessSetNegotiationTest, OnlySubmissionsAfterTheRemovalFail) {
 }
 
 TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   const ProcessSetId set = world.AddProcessSet({0, 1});
   world.SubmitRemoval(set, "first");
   world.SubmitRemoval(set, "second");
@@ -210,7 +210,7 @@ TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
 }
 
 TEST(ProcessSetNegotiationTest, NamesOfARemovedSetCanBeUsedAgain) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   for (int i = 0; i < 3; ++i) {
     const ProcessSetId set = world.AddProcessSet({0, 2});
     for (int step = 0; step < 3; ++step) world.Run(SetSum("x", set), {0, 2});
@@ -223,7 +223,7 @@ TEST(ProcessSetNegotiationTest, NamesOfARemovedSetCanBeUsedAgain) {
 }
 
 TEST(ProcessSetNegotiationTest, StallNamesOnlyTheMissingMembers) {
-  Negotiator::Options options = SmallBatches();
+  Negotiator::Options options = SmallBuckets();
   options.heartbeat.timeout = absl::InfiniteDuration();
   SimWorld world({5}, options);
   const ProcessSetId set = world.AddProcessSet({0, 3, 4});

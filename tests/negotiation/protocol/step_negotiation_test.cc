@@ -19,7 +19,7 @@ namespace {
 
 using hvdlite::testing::Gradient;
 using hvdlite::testing::SimWorld;
-using hvdlite::testing::SmallBatches;
+using hvdlite::testing::SmallBuckets;
 using hvdlite::testing::WorldShape;
 using ::testing::HasSubstr;
 using Kind = Decision::Kind;
@@ -36,7 +36,7 @@ TEST_P(StepSizeTest, OperationsOfDifferentStepsFailOnEveryRank) {
   const int size = GetParam().ranks;
   for (int seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
-    SimWorld world(GetParam(), SmallBatches());
+    SimWorld world(GetParam(), SmallBuckets());
     uint32_t step = 1 + random() % 3;
     for (int round = 0; round < 7; ++round) {
       const bool differs = random() % 3 == 0;
@@ -67,7 +67,7 @@ TEST_P(StepSizeTest, OperationsOfDifferentStepsFailOnEveryRank) {
         std::multiset<std::string> ended;
         for (size_t i = done[rank]; i < world.done(rank).size(); ++i) {
           const SimWorld::Done& one = world.done(rank)[i];
-          EXPECT_EQ(one.kind, differs ? Kind::kFailure : Kind::kBatch)
+          EXPECT_EQ(one.kind, differs ? Kind::kFailure : Kind::kBucket)
               << "round " << round << ", seed " << seed;
           EXPECT_EQ(one.next_step, differs ? last + 1 : 0);
           EXPECT_EQ(one.number, world.done(0)[i].number);
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, StepSizeTest,
                          [](const auto& info) { return NameOf(info.param); });
 
 TEST(StepTest, MessageNamesTheRanksOfEachStepAndTheWrongOnes) {
-  SimWorld world({5}, SmallBatches());
+  SimWorld world({5}, SmallBuckets());
   for (int rank = 0; rank < 5; ++rank) {
     world.Submit(rank, Gradient("weight"), false, rank == 3 ? 8 : 6);
   }
@@ -108,7 +108,7 @@ TEST(StepTest, MessageNamesTheRanksOfEachStepAndTheWrongOnes) {
 // differs.
 TEST(StepTest, MismatchIsExplainedByTheStep) {
   for (const uint32_t step : {0, 1}) {
-    SimWorld world({2}, SmallBatches());
+    SimWorld world({2}, SmallBuckets());
     world.Submit(0, Gradient("x", 3), false, step);
     world.Submit(1, Gradient("x", 4), false, 2);
     world.Settle();
@@ -122,7 +122,7 @@ TEST(StepTest, MismatchIsExplainedByTheStep) {
 
 // The bytes that all ranks send in one round of tensors, once these have ids.
 int64_t BytesOfARound(uint32_t step) {
-  SimWorld world({3}, SmallBatches());
+  SimWorld world({3}, SmallBuckets());
   int64_t before = 0;
   for (int round = 0; round < 4; ++round) {
     before = world.bytes_sent;
@@ -135,7 +135,7 @@ int64_t BytesOfARound(uint32_t step) {
     world.Settle();
     if (step != 0) ++step;
   }
-  EXPECT_EQ(world.done(2).back().kind, Kind::kBatch);
+  EXPECT_EQ(world.done(2).back().kind, Kind::kBucket);
   return world.bytes_sent - before;
 }
 
@@ -147,7 +147,7 @@ TEST(StepTest, StepsTakeAFewBytesPerReport) {
 }
 
 TEST(StepTest, ReportWithFewerStepsThanIdsIsRefused) {
-  SimWorld world({2}, SmallBatches());
+  SimWorld world({2}, SmallBuckets());
   for (uint32_t step = 1; step < 3; ++step) {
     for (int rank = 0; rank < 2; ++rank) {
       for (const char* name : {"a", "b"}) {

@@ -365,21 +365,21 @@ TEST_F(ExitTest, ChildOfARankIsNotARank) {
 
 TEST(WorldTest, TimelineIsMergedAtItsPathAfterChdir) {
   const std::filesystem::path before = std::filesystem::current_path();
-  const std::filesystem::path folder =
+  const std::filesystem::path directory =
       std::filesystem::path(::testing::TempDir()) /
       absl::StrCat("world_test_", getpid());
-  std::filesystem::create_directory(folder);
-  std::filesystem::current_path(folder);
+  std::filesystem::create_directory(directory);
+  std::filesystem::current_path(directory);
   Config config = OfThisProcessAlone();
   config.timeline = "trace.json";
   const auto world = World::Start(config);
   ASSERT_TRUE(world.ok()) << world.status();
   std::filesystem::current_path("/");
   EXPECT_TRUE(CloseInGoodOrder(**world).ok());
-  EXPECT_TRUE(std::filesystem::exists(folder / "trace.json"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "trace.json.rank00000"));
+  EXPECT_TRUE(std::filesystem::exists(directory / "trace.json"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "trace.json.rank00000"));
   std::filesystem::current_path(before);
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(WorldTest, WorldOfOneChecksUnusedSettings) {

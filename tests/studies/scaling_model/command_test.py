@@ -14,9 +14,9 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
-from model import FOLDER, HERE, ROOT
+from model import DIRECTORY, HERE, ROOT
 
-PROGRAM = os.path.join(FOLDER, "scaling_model")
+PROGRAM = os.path.join(DIRECTORY, "scaling_model")
 TABLE = "studies/scaling_model/a64fx_resnet50_cifar10.json"
 GOLDEN = {
     "fit.golden": ["fit", TABLE],
@@ -38,12 +38,12 @@ def texts_and_numbers(text):
 
 class CommandTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:
@@ -130,10 +130,10 @@ class CommandTest(unittest.TestCase):
         self.write("table.csv", "setting,mapping,nodes,ranks,threads,oversubscribed,items_per_second_median,"
                    "epoch_seconds\n" + "".join(f",,1,{ranks},1,no,{100 * ranks ** 0.9},{10 / ranks ** 0.9}\n"
                                                for ranks in (1, 2, 4, 8)))
-        text = self.succeed("fit", self.folder, "--batch-per-rank", "10", "--svg", self.path("fit.svg"))
+        text = self.succeed("fit", self.directory, "--batch-per-rank", "10", "--svg", self.path("fit.svg"))
         self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 4 nodes", " ".join(text.split()))
         self.assertRegex(text, r"\(0\) +\(0\) ")  # its speeds do not include the first batch
-        self.refuse(["fit", self.folder], "table.csv", "--batch-per-rank")
+        self.refuse(["fit", self.directory], "table.csv", "--batch-per-rank")
         xml.parse(self.path("fit.svg"))
         for part in (">measured</text>", ">model</text>", ">s per epoch</text>", ">ranks</text>", "1 thread</text>"):
             self.assertIn(part, self.read("fit.svg"))

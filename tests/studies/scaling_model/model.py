@@ -6,8 +6,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-FOLDER = os.path.join(ROOT, "studies", "scaling_model")
-TABLE = os.path.join(FOLDER, "a64fx_resnet50_cifar10.json")
+DIRECTORY = os.path.join(ROOT, "studies", "scaling_model")
+TABLE = os.path.join(DIRECTORY, "a64fx_resnet50_cifar10.json")
 sys.dont_write_bytecode = True
 sys.path.insert(0, ROOT)
 from studies.scaling_model import fit as fits, tables  # noqa: E402

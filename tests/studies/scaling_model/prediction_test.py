@@ -77,13 +77,13 @@ class StepTest(unittest.TestCase):
         self.assertAlmostEqual(step.computation, 0.5, delta=1e-6)
         # 94 MB are sent three times.
         self.assertAlmostEqual(step.communication, 3 * 94.1e6 * 0.65e-9, delta=0.01)
-        self.assertGreater(step.batches, 5)
+        self.assertGreater(step.buckets, 5)
         self.assertLess(step.exposed, 0.25 * step.communication)
 
     def test_without_overlap_all_communication_is_exposed(self):
         step = self.step(8)
         self.assertGreaterEqual(step.exposed, step.communication)
-        self.assertEqual(step.batches, 2)  # one of 64 MiB and one with the rest
+        self.assertEqual(step.buckets, 2)  # one of 64 MiB and one with the rest
         own = replace(RESNET50, chunk_bytes=4 << 20, gradients=parse_gradients("1000000 1\n1000000 1\n", ""))
         self.assertAlmostEqual(self.step(8, own=own).communication, own.allreduce_seconds(8000000, 8), delta=1e-8)
 
@@ -104,9 +104,9 @@ class StepTest(unittest.TestCase):
         self.assertNotEqual(self.step(4, setup, own), self.step(4, replace(setup, seed=2), own))
 
     def test_links_are_those_of_scale_sim(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for name, link in NETWORKS.items():
-                path = os.path.join(folder, name)
+                path = os.path.join(directory, name)
                 subprocess.run([PROGRAM, "--ranks", "2", "--workload", "one", "--network", name, "--json", path],
                                check=True, stdout=subprocess.DEVNULL)
                 with open(path, encoding="utf-8") as file:

@@ -111,7 +111,7 @@ class HorovodStepTest(unittest.TestCase):
         self.assertAlmostEqual(step.computation, 0.060)
         self.assertAlmostEqual(step.communication, 0.004)
         self.assertAlmostEqual(step.exposed, 0.004)
-        self.assertEqual(step.batches, 2)
+        self.assertEqual(step.buckets, 2)
 
     def test_overlap_hides_all_but_the_last_allreduce(self):
         self.assertAlmostEqual(self.milliseconds(overlap=1), 63)
@@ -129,8 +129,8 @@ class HorovodStepTest(unittest.TestCase):
 
     def test_tensors_that_are_ready_together_are_fused_up_to_the_threshold(self):
         together = Gradients("two", (250, 750), (1, 1e-30))
-        self.assertEqual(self.step(gradients=together).batches, 1)
-        self.assertEqual(self.step(gradients=together, fusion_bytes=3999).batches, 2)
+        self.assertEqual(self.step(gradients=together).buckets, 1)
+        self.assertEqual(self.step(gradients=together, fusion_bytes=3999).buckets, 2)
 
     def test_the_root_hears_from_every_rank_before_a_batch(self):
         step = self.step(9, gradients=Gradients("one", (1,), (1,)), software_ns_per_byte=0,

@@ -14,7 +14,7 @@
 
 namespace hvdlite::timeline {
 
-// In each step each rank loads a mini-batch, computes, submits `batches`
+// In each step each rank loads a mini-batch, computes, submits `buckets`
 // tensors at the end, and waits until they have been reduced one after the
 // other.
 struct FakeTraining {
@@ -28,9 +28,9 @@ struct FakeTraining {
   std::function<int64_t(int64_t rank, int64_t step)> work = nullptr;
   std::function<int64_t(int64_t rank, int64_t step)> cpu_us = nullptr;
   int64_t progress_us = 20;  // from when all are ready to the bucket's start
-  int64_t batches = 1;       // per step
-  int64_t batch_us = 200;    // data plane; copies take a fifth more
-  int64_t batch_bytes = 4 << 20;
+  int64_t buckets = 1;       // per step
+  int64_t bucket_us = 200;   // data plane; copies take a fifth more
+  int64_t bucket_bytes = 4 << 20;
   std::string algorithm = "MPI by chunks";
   // Counters per second for each rank.
   std::function<std::vector<std::pair<std::string, std::vector<TraceArg>>>(
@@ -109,45 +109,46 @@ inline Trace MakeTrace(const FakeTraining& training) {
     for (size_t i = 0; i < ranks; ++i) {
       const auto rank = static_cast<int64_t>(i);
       const int64_t loaded_us = start_us[i] + training.input_us(rank, step);
-      maker.AddSlice(rank, kUserLane, "LOAD_BATCH", start_us[i], loaded_us);
+      maker.AddSlice(rank, kUserTrack, "LOAD_BATCH", start_us[i], loaded_us);
       ready_us[i] = loaded_us + training.computing_us(rank, step);
       all_us = std::max(all_us, ready_us[i]);
     }
     int64_t at_us = all_us;
-    for (int64_t batch = 0; batch < training.batches; ++batch) {
+    for (int64_t bucket = 0; bucket < training.buckets; ++bucket) {
       ++number;
       at_us += training.progress_us;
-      const int64_t copies_us = training.batch_us / 5;
-      const int64_t end_us = at_us + training.batch_us + copies_us;
+      const int64_t copies_us = training.bucket_us / 5;
+      const int64_t end_us = at_us + training.bucket_us + copies_us;
       for (size_t i = 0; i < ranks; ++i) {
         const auto rank = static_cast<int64_t>(i);
-        const int64_t lane = kFirstTensorLane + batch;
-        maker.AddSlice(rank, lane, "NEGOTIATE_ALLREDUCE", ready_us[i], at_us);
-        maker.AddSlice(rank, lane, "ALLREDUCE", at_us, end_us,
-                       {.batch = number, .bytes = training.batch_bytes});
-        maker.AddSlice(rank, kBatchLane, "ALLREDUCE_BATCH", at_us, end_us,
-                       {.batch = number,
+        const int64_t track = kFirstTensorTrack + bucket;
+        maker.AddSlice(rank, track, "NEGOTIATE_ALLREDUCE", ready_us[i], at_us);
+        maker.AddSlice(rank, track, "ALLREDUCE", at_us, end_us,
+                       {.bucket = number, .bytes = training.bucket_bytes});
+        maker.AddSlice(rank, kBucketTrack, "ALLREDUCE_BUCKET", at_us, end_us,
+                       {.bucket = number,
                         .tensors = 1,
-                        .bytes = training.batch_bytes,
+                        .bytes = training.bucket_bytes,
                         .text = static_cast<int64_t>(
                             maker.NameIndex(training.algorithm))});
-        maker.AddSlice(rank, kBatchLane, "MEMCPY_IN_FUSION_BUFFER", at_us,
-                       at_us + copies_us / 2, {.batch = number});
-        maker.AddSlice(rank, kBatchLane, "MPI_ALLREDUCE", at_us + copies_us / 2,
-                       end_us - copies_us / 2, {.batch = number});
-        maker.AddSlice(rank, kBatchLane, "MEMCPY_OUT_FUSION_BUFFER",
-                       end_us - copies_us / 2, end_us, {.batch = number});
+        maker.AddSlice(rank, kBucketTrack, "MEMCPY_IN_FUSION_BUFFER", at_us,
+                       at_us + copies_us / 2, {.bucket = number});
+        maker.AddSlice(rank, kBucketTrack, "MPI_ALLREDUCE",
+                       at_us + copies_us / 2, end_us - copies_us / 2,
+                       {.bucket = number});
+        maker.AddSlice(rank, kBucketTrack, "MEMCPY_OUT_FUSION_BUFFER",
+                       end_us - copies_us / 2, end_us, {.bucket = number});
       }
       at_us = end_us;
     }
     for (size_t i = 0; i < ranks; ++i) {
       const auto rank = static_cast<int64_t>(i);
-      maker.AddSlice(rank, kUserLane, kWaitForGradients, ready_us[i], at_us);
-      maker.AddSlice(rank, kStepLane, "TRAINING_STEP", start_us[i], at_us,
-                     {.step = step,
-                      .work = training.work ? training.work(rank, step) : -1,
-                      .cpu_us = training.cpu_us ? training.cpu_us(rank, step)
-                                                : -1});
+      maker.AddSlice(rank, kUserTrack, kWaitForGradients, ready_us[i], at_us);
+      maker.AddSlice(
+          rank, kStepTrack, "TRAINING_STEP", start_us[i], at_us,
+          {.step = step,
+           .work = training.work ? training.work(rank, step) : -1,
+           .cpu_us = training.cpu_us ? training.cpu_us(rank, step) : -1});
       now_us[i] = at_us;
     }
     if (!training.counters || step % 2 == 0) continue;

@@ -18,10 +18,10 @@ class KeptEvents final : public timeline::TraceRecorder {
   absl::Status Close() override { return absl::OkStatus(); }
   int64_t dropped_events() const override { return 0; }
 
-  std::vector<std::string> Names(int lane) const {
+  std::vector<std::string> Names(int track) const {
     std::vector<std::string> names;
     for (const TraceEvent& event : events) {
-      if (event.lane == lane) names.push_back(event.name);
+      if (event.track == track) names.push_back(event.name);
     }
     return names;
   }

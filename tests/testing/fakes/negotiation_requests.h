@@ -30,7 +30,7 @@ inline negotiation::Request AddSet(std::vector<int> members,
   return request;
 }
 
-inline negotiation::Negotiator::Options SmallBatches() {
+inline negotiation::Negotiator::Options SmallBuckets() {
   negotiation::Negotiator::Options options;
   options.min_batch_bytes = 1024;
   options.fusion_threshold_bytes = 4096;

@@ -312,7 +312,7 @@ std::optional<SimWorld::Decision> SimWorld::Begin(int rank) {
   for (const int member : decision->members) {
     if (member < 0 || member >= size()) throw Violation("an unknown member");
   }
-  CheckBatch(*decision, done);
+  CheckBucket(*decision, done);
   const bool abandons = decision->kind == Decision::Kind::kDeparture ||
                         decision->kind == Decision::Kind::kBroken;
   if (abandons && done.message.empty())
@@ -330,11 +330,11 @@ std::optional<SimWorld::Decision> SimWorld::Begin(int rank) {
   return decision;
 }
 
-void SimWorld::CheckBatch(const Decision& decision, const Done& done) {
-  if (decision.kind != Decision::Kind::kBatch || on_refused) return;
+void SimWorld::CheckBucket(const Decision& decision, const Done& done) {
+  if (decision.kind != Decision::Kind::kBucket || on_refused) return;
   std::string names = absl::StrJoin(done.tensors, ", ");
   absl::StrReplaceAll({{"(", ""}, {")", ""}}, &names);
-  const auto [first, is_first] = batches_.try_emplace(decision.number, names);
+  const auto [first, is_first] = buckets_.try_emplace(decision.number, names);
   if (is_first || first->second == names) return;
   throw Violation(absl::StrCat("decision ", decision.number, " is ", names,
                                " on a rank, and ", first->second,
@@ -370,7 +370,7 @@ bool SimWorld::BeginAfterAll(int rank) {
 
 void SimWorld::ForgetDone() {
   for (Rank& rank : ranks_) rank.done.clear();
-  batches_.clear();
+  buckets_.clear();
 }
 
 // ---- Schedulers.

@@ -225,14 +225,14 @@ class SimWorld {
   }
   void Speak(int rank);
   std::string PopFront(Ring& ring);
-  void CheckBatch(const Decision& decision, const Done& done);
+  void CheckBucket(const Decision& decision, const Done& done);
   // How many of its messages have reached their receivers.
   uint64_t Delivered(int rank) const;
 
   const Options options_;
   std::vector<Rank> ranks_;
   std::map<Link, Ring> links_;
-  std::map<uint64_t, std::string> batches_;  // by number
+  std::map<uint64_t, std::string> buckets_;  // by number
   negotiation::Token next_token_ = 1;
   int sets_ = 0;
   int64_t now_ns_ = 1'000'000'000;

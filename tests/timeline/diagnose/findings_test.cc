@@ -158,7 +158,7 @@ TEST(FindingsTest, UnequalWorkIsUnevenData) {
   };
   training.cpu_us = training.computing_us;
   const Finding found = Only(training, "uneven-data");
-  EXPECT_THAT(found.title, HasSubstr("batches differ in work"));
+  EXPECT_THAT(found.title, HasSubstr("buckets differ in work"));
   EXPECT_THAT(found.remedy, HasSubstr("group samples by length"));
 }
 
@@ -167,7 +167,7 @@ TEST(FindingsTest, EqualWorkExcludesUnevenData) {
   training.work = Always(1'000);
   // Without the CPU time, cores or other programs can be the cause.
   Finding found = Only(training, "late-in-turns");
-  EXPECT_THAT(found.title, Not(HasSubstr("batches")));
+  EXPECT_THAT(found.title, Not(HasSubstr("buckets")));
   // More CPU time for the same work: slower cores.
   training.ranks = 3;
   training.cpu_us = [](int64_t rank, int64_t step) {
@@ -212,7 +212,7 @@ TEST(FindingsTest, RankThatIsLateMostOftenIsNamed) {
   EXPECT_THAT(found.title, HasSubstr("rank 1 most often"));
 }
 
-TEST(FindingsTest, WorkDistinguishesLargerBatchesFromSlowerCores) {
+TEST(FindingsTest, WorkDistinguishesLargerBucketsFromSlowerCores) {
   FakeTraining training;
   training.computing_us = OfRank(1, 14'000, 10'000);
   training.cpu_us = training.computing_us;
@@ -340,17 +340,17 @@ TEST(FindingsTest, RanksThatShareCoresWithoutNeedingThemAreNotOversubscribed) {
 
 TEST(FindingsTest, ManySmallBucketsAreReportedWithTheSetting) {
   FakeTraining training;
-  training.batches = 40;
-  training.batch_us = 60;
-  training.batch_bytes = 32 << 10;
+  training.buckets = 40;
+  training.bucket_us = 60;
+  training.bucket_bytes = 32 << 10;
   training.facts = {{"fusion_threshold_bytes", int64_t{32} << 10}};
-  const Finding found = First(training, "small-batches");
+  const Finding found = First(training, "small-buckets");
   EXPECT_THAT(found.remedy, HasSubstr("HVDLITE_FUSION_THRESHOLD"));
 }
 
 TEST(FindingsTest, SlowNetworkIsDistinguishedFromASlowNode) {
   FakeTraining training;
-  training.batch_us = 8'000;
+  training.bucket_us = 8'000;
   Finding found = Only(training, "slow-data-plane");
   EXPECT_THAT(found.title, HasSubstr("Reducing"));
   training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
@@ -364,7 +364,7 @@ TEST(FindingsTest, SlowNetworkIsDistinguishedFromASlowNode) {
 
 TEST(FindingsTest, BackgroundThreadsWithoutACoreExcludeASlowNetwork) {
   FakeTraining training;
-  training.batch_us = 8'000;
+  training.bucket_us = 8'000;
   training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
   training.counters = AllUse({.progress_cpu = 0.02, .progress_delay = 0.02});
   const Finding found = Only(training, "slow-data-plane");
@@ -374,9 +374,9 @@ TEST(FindingsTest, BackgroundThreadsWithoutACoreExcludeASlowNetwork) {
 
 TEST(FindingsTest, BucketsThatCollectTooLongStartLate) {
   FakeTraining training;
-  training.batch_us = 4'000;
+  training.bucket_us = 4'000;
   training.facts = {{"min_batch_bytes", int64_t{4} << 20}};
-  Only(training, "late-batches");
+  Only(training, "late-buckets");
 }
 
 TEST(FindingsTest, StartIsReportedLastAsAPartOfTheRun) {

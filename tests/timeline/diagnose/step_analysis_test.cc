@@ -28,7 +28,7 @@ TEST(StepAnalysisTest, PartsOfAStepAddUpAndShowWhatWasWaitedFor) {
   training.computing_us = [](int64_t rank, int64_t) {
     return rank == 0 ? 10'000 : 13'000;
   };
-  training.batches = 2;
+  training.buckets = 2;
   const StepAnalysis analysis = AnalyzeSteps(MakeTrace(training));
   EXPECT_EQ(analysis.source, StepSource::kRecorded);
   EXPECT_TRUE(analysis.knows_waits);
@@ -40,19 +40,19 @@ TEST(StepAnalysisTest, PartsOfAStepAddUpAndShowWhatWasWaitedFor) {
                               : Parts(13'000, 500, 0, 0, 40, 400, 80));
     EXPECT_EQ(step.hidden_ns, 0);
   }
-  ASSERT_THAT(analysis.batches, SizeIs(40));
-  EXPECT_EQ(analysis.batches[0].last_rank, 1);
-  EXPECT_EQ(analysis.batches[0].lateness_ns, 3'000'000);
-  EXPECT_EQ(analysis.batches[0].collective, "ALLREDUCE");
-  EXPECT_EQ(analysis.batches[0].ranks[1].data_ns, 200'000);
+  ASSERT_THAT(analysis.buckets, SizeIs(40));
+  EXPECT_EQ(analysis.buckets[0].last_rank, 1);
+  EXPECT_EQ(analysis.buckets[0].lateness_ns, 3'000'000);
+  EXPECT_EQ(analysis.buckets[0].collective, "ALLREDUCE");
+  EXPECT_EQ(analysis.buckets[0].ranks[1].data_ns, 200'000);
 }
 
 TEST(StepAnalysisTest, BucketsDuringComputingAreHidden) {
   TraceMaker maker;
   maker.AddRank(0, 2, "node0");
-  maker.AddSlice(0, kStepLane, "TRAINING_STEP", 0, 100, {.step = 1});
-  maker.AddSlice(0, kUserLane, kWaitForGradients, 80, 100);
-  maker.AddSlice(0, kBatchLane, "ALLREDUCE_BATCH", 60, 90, {.batch = 1});
+  maker.AddSlice(0, kStepTrack, "TRAINING_STEP", 0, 100, {.step = 1});
+  maker.AddSlice(0, kUserTrack, kWaitForGradients, 80, 100);
+  maker.AddSlice(0, kBucketTrack, "ALLREDUCE_BUCKET", 60, 90, {.bucket = 1});
   const StepAnalysis analysis = AnalyzeSteps(maker.trace);
   ASSERT_THAT(analysis.steps, SizeIs(1));
   EXPECT_EQ(analysis.steps[0].hidden_ns, 20'000);
@@ -63,11 +63,11 @@ TEST(StepAnalysisTest, BucketsDuringComputingAreHidden) {
 TEST(StepAnalysisTest, EvaluationIsNotComputingAndItsWaitsCountAsWaits) {
   TraceMaker maker;
   maker.AddRank(0, 1, "node0");
-  maker.AddSlice(0, kStepLane, "TRAINING_STEP", 0, 100, {.step = 1});
-  maker.AddSlice(0, kUserLane, "EVALUATE", 10, 40);
-  maker.AddSlice(0, kUserLane, "LOAD_BATCH", 50, 60);
-  maker.AddSlice(0, kUserLane, "LOAD_BATCH", 55, 65);
-  maker.AddSlice(0, kUserLane, "WAIT", 90, 95);
+  maker.AddSlice(0, kStepTrack, "TRAINING_STEP", 0, 100, {.step = 1});
+  maker.AddSlice(0, kUserTrack, "EVALUATE", 10, 40);
+  maker.AddSlice(0, kUserTrack, "LOAD_BATCH", 50, 60);
+  maker.AddSlice(0, kUserTrack, "LOAD_BATCH", 55, 65);
+  maker.AddSlice(0, kUserTrack, "WAIT", 90, 95);
   const StepAnalysis analysis = AnalyzeSteps(maker.trace);
   EXPECT_EQ(analysis.steps.at(0).parts, Parts(50, 15, 30, 0, 5, 0, 0));
 }
@@ -75,16 +75,16 @@ TEST(StepAnalysisTest, EvaluationIsNotComputingAndItsWaitsCountAsWaits) {
 TEST(StepAnalysisTest, LastRankIsKnownFromRankZeroInATraceOfOneRank) {
   TraceMaker maker;
   maker.AddRank(1, 3, "node0");
-  maker.AddSlice(1, kStepLane, "TRAINING_STEP", 0, 100, {.step = 1});
-  maker.AddSlice(1, kUserLane, kWaitForGradients, 20, 100);
-  maker.AddSlice(1, kFirstTensorLane, "NEGOTIATE_ALLREDUCE", 10, 80,
+  maker.AddSlice(1, kStepTrack, "TRAINING_STEP", 0, 100, {.step = 1});
+  maker.AddSlice(1, kUserTrack, kWaitForGradients, 20, 100);
+  maker.AddSlice(1, kFirstTensorTrack, "NEGOTIATE_ALLREDUCE", 10, 80,
                  {.last_rank = 2, .lateness_us = 50});
-  maker.AddSlice(1, kFirstTensorLane, "ALLREDUCE", 80, 100, {.batch = 7});
-  maker.AddSlice(1, kBatchLane, "ALLREDUCE_BATCH", 80, 100, {.batch = 7});
+  maker.AddSlice(1, kFirstTensorTrack, "ALLREDUCE", 80, 100, {.bucket = 7});
+  maker.AddSlice(1, kBucketTrack, "ALLREDUCE_BUCKET", 80, 100, {.bucket = 7});
   const StepAnalysis analysis = AnalyzeSteps(maker.trace);
-  ASSERT_THAT(analysis.batches, SizeIs(1));
-  EXPECT_EQ(analysis.batches[0].last_rank, 2);
-  EXPECT_EQ(analysis.batches[0].lateness_ns, 50'000);
+  ASSERT_THAT(analysis.buckets, SizeIs(1));
+  EXPECT_EQ(analysis.buckets[0].last_rank, 2);
+  EXPECT_EQ(analysis.buckets[0].lateness_ns, 50'000);
   EXPECT_EQ(analysis.steps.at(0).parts, Parts(20, 0, 0, 40, 20, 20, 0));
 }
 

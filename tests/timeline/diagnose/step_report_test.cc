@@ -28,7 +28,7 @@ StepReport Report(int64_t rank, int64_t interval, int64_t waits_us) {
                        .hidden_ns = 5'000,
                        .work = 640,
                        .cpu_ns = 7'000'000,
-                       .batches = 20,
+                       .buckets = 20,
                        .bytes = 1e6,
                        .use = {},
                        .facts = {{"cpus", int64_t{4}}, {"cpu_list", "0-3"}}};
@@ -53,7 +53,7 @@ TEST(StepReportTest, LineHoldsTheWholeReport) {
   EXPECT_EQ(read->hidden_ns, 5'000);
   EXPECT_EQ(read->work, 640);
   EXPECT_EQ(read->cpu_ns, 7'000'000);
-  EXPECT_EQ(read->batches, 20);
+  EXPECT_EQ(read->buckets, 20);
   EXPECT_EQ(read->use.threads, 2.5);
   EXPECT_EQ(NumberOf(read->facts, "cpus", 0), 4);
   EXPECT_EQ(TextOf(read->facts, "cpu_list"), "0-3");
@@ -108,7 +108,7 @@ TEST(StepReportTest, ReportsAreAnalyzedLikeATrace) {
   EXPECT_EQ(findings[0].cause, "straggler");
   EXPECT_EQ(findings[0].rank, 1);
   EXPECT_NEAR(findings[0].share, 0.2, 1e-9);
-  EXPECT_EQ(reports.Analysis().batches_per_step, 2);
+  EXPECT_EQ(reports.Analysis().buckets_per_step, 2);
 }
 
 // No rank is to blame for waits that all ranks share.
@@ -142,20 +142,21 @@ class StepReporterTest : public ::testing::Test {
   void RecordStep(int64_t work = 5) {
     const int64_t start_ns = clock_.NowNanos();
     reporter_->Record({.name = kWaitForGradients,
-                       .lane = kUserLane,
+                       .track = kUserTrack,
                        .start_ns = start_ns + 600'000,
                        .duration_ns = 400'000});
-    reporter_->Record({.name = "ALLREDUCE_BATCH",
-                       .lane = kBatchLane,
-                       .start_ns = start_ns + 500'000,
-                       .duration_ns = 500'000,
-                       .args = {{"batch", ++batch_}, {"bytes", int64_t{100}}}});
+    reporter_->Record(
+        {.name = "ALLREDUCE_BUCKET",
+         .track = kBucketTrack,
+         .start_ns = start_ns + 500'000,
+         .duration_ns = 500'000,
+         .args = {{"bucket", ++bucket_}, {"bytes", int64_t{100}}}});
     clock_.Advance(absl::Milliseconds(1));
     reporter_->StepOver(clock_.NowNanos(), {.work = work, .cpu_us = 3});
   }
 
   base::FakeClock clock_;
-  int64_t batch_ = 0;
+  int64_t bucket_ = 0;
   std::vector<StepReport> told_;
   std::unique_ptr<StepReporter> reporter_;
 };
@@ -163,7 +164,7 @@ class StepReporterTest : public ::testing::Test {
 TEST_F(StepReporterTest, ReportsSumsOfFinishedSteps) {
   for (int step = 0; step < 3; ++step) RecordStep();
   // Nothing is reported about an unfinished step.
-  reporter_->Record({.name = "LOAD_BATCH", .lane = kUserLane});
+  reporter_->Record({.name = "LOAD_BATCH", .track = kUserTrack});
   EXPECT_TRUE(reporter_->Close().ok());
   ASSERT_THAT(told_, SizeIs(1));
   EXPECT_EQ(told_[0].rank, 1);
@@ -171,7 +172,7 @@ TEST_F(StepReporterTest, ReportsSumsOfFinishedSteps) {
   EXPECT_EQ(told_[0].steps, 3);
   EXPECT_EQ(told_[0].parts, (PartTimes{1'800'000, 0, 0, 0, 0, 1'200'000, 0}));
   EXPECT_EQ(told_[0].hidden_ns, 300'000);
-  EXPECT_EQ(told_[0].batches, 3);
+  EXPECT_EQ(told_[0].buckets, 3);
   EXPECT_EQ(told_[0].bytes, 300);
   EXPECT_EQ(told_[0].work, 15);
   EXPECT_EQ(told_[0].cpu_ns, 9'000);
@@ -204,7 +205,7 @@ TEST_F(StepReporterTest, WithoutMemoryStepsAreDroppedAndTheThreadContinues) {
 }
 
 TEST_F(StepReporterTest, NoReportWithoutSteps) {
-  reporter_->Record({.name = "LOAD_BATCH", .lane = kUserLane});
+  reporter_->Record({.name = "LOAD_BATCH", .track = kUserTrack});
   EXPECT_TRUE(reporter_->Close().ok());
   EXPECT_THAT(told_, IsEmpty());
 }

@@ -14,10 +14,10 @@ namespace {
 
 class TimeSharesTest : public ::testing::Test {
  protected:
-  void Add(int64_t rank, int64_t lane, const std::string& name,
+  void Add(int64_t rank, int64_t track, const std::string& name,
            int64_t start_us, int64_t end_us) {
     maker_.AddRank(rank, 2, "node0");
-    maker_.AddSlice(rank, lane, name, start_us, end_us);
+    maker_.AddSlice(rank, track, name, start_us, end_us);
   }
   std::optional<TimeShares> Shares() const { return SharesOf(maker_.trace); }
 
@@ -37,11 +37,11 @@ TEST(IntervalsTest, AdjacentIntervalExtendsTheLast) {
 }
 
 TEST_F(TimeSharesTest, OverlappingNegotiationsCountOnceAndNotDuringABucket) {
-  Add(0, kUserLane, "FORWARD", 1000, 2000);  // the span: 1000 us
+  Add(0, kUserTrack, "FORWARD", 1000, 2000);  // the span: 1000 us
   Add(0, 10, "NEGOTIATE_ALLREDUCE", 1100, 1400);
   Add(0, 11, "NEGOTIATE_ALLREDUCE", 1200, 1500);
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", 1450, 1650);
-  Add(0, kBatchLane, "MPI_ALLREDUCE", 1500, 1600);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", 1450, 1650);
+  Add(0, kBucketTrack, "MPI_ALLREDUCE", 1500, 1600);
   Add(0, 10, "ALLREDUCE", 1450, 1650);
   const std::optional<TimeShares> shares = Shares();
   ASSERT_TRUE(shares.has_value());
@@ -51,16 +51,16 @@ TEST_F(TimeSharesTest, OverlappingNegotiationsCountOnceAndNotDuringABucket) {
 }
 
 TEST_F(TimeSharesTest, ExposedTimeIsTheApplicationsWait) {
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
-  Add(0, kUserLane, kWaitForGradients, 40, 60);
-  Add(0, kUserLane, "STEP", 40, 100);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", 0, 50);
+  Add(0, kUserTrack, kWaitForGradients, 40, 60);
+  Add(0, kUserTrack, "STEP", 40, 100);
   EXPECT_DOUBLE_EQ(Shares()->exposed.value(), 0.2);
 }
 
 TEST_F(TimeSharesTest, RanksAreAveraged) {
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 100);
-  Add(1, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
-  Add(1, kUserLane, kWaitForGradients, 50, 200);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", 0, 100);
+  Add(1, kBucketTrack, "ALLREDUCE_BUCKET", 0, 50);
+  Add(1, kUserTrack, kWaitForGradients, 50, 200);
   const std::optional<TimeShares> shares = Shares();
   EXPECT_EQ(shares->ranks, 2);
   EXPECT_DOUBLE_EQ(shares->communicating, (1.0 + 0.25) / 2);
@@ -68,13 +68,13 @@ TEST_F(TimeSharesTest, RanksAreAveraged) {
 }
 
 TEST_F(TimeSharesTest, ChunkTracksDoNotCount) {
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
-  Add(0, kChunkLane, "CHUNK_BATCH", 50, 100);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", 0, 50);
+  Add(0, kChunkTrack, "CHUNK_BUCKET", 50, 100);
   EXPECT_DOUBLE_EQ(Shares()->communicating, 0.5);
 }
 
 TEST_F(TimeSharesTest, OtherProgramsTracesHaveNoShares) {
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", 0, 50);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", 0, 50);
   maker_.trace.processes[0].is_rank = false;
   EXPECT_FALSE(Shares().has_value());
   EXPECT_FALSE(SharesOf(Trace()).has_value());
@@ -83,9 +83,9 @@ TEST_F(TimeSharesTest, OtherProgramsTracesHaveNoShares) {
 TEST_F(TimeSharesTest, SpanThatDoesNotFitBecomesTheLimit) {
   constexpr int64_t kEarliest = -4'000'000'000'000'000;
   constexpr int64_t kLatest = 7'000'000'000'000'000;
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest, kEarliest / 4);
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest / 4, kLatest / 4);
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", kLatest / 4, kLatest);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", kEarliest, kEarliest / 4);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", kEarliest / 4, kLatest / 4);
+  Add(0, kBucketTrack, "ALLREDUCE_BUCKET", kLatest / 4, kLatest);
   EXPECT_DOUBLE_EQ(Shares()->communicating, 1);
 }
 

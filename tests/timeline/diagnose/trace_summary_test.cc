@@ -125,9 +125,9 @@ TEST_F(TraceSummaryTest, EmptyTraceHasZeroTotals) {
 }
 
 TEST_F(TraceSummaryTest, ChunkTracksOfRanksAreLeftOut) {
-  Add(0, kBatchLane, "MPI_ALLREDUCE", 0, 10);
-  Add(0, kChunkLane, "CHUNK", 0, 10);
-  Add(1, kChunkLane, "other program's", 0, 10);
+  Add(0, kBucketTrack, "MPI_ALLREDUCE", 0, 10);
+  Add(0, kChunkTrack, "CHUNK", 0, 10);
+  Add(1, kChunkTrack, "other program's", 0, 10);
   trace_.processes.at(0).is_rank = true;
   EXPECT_THAT(Describe(Summarize(trace_)),
               ElementsAre("MPI_ALLREDUCE 10 10 1", "other program's 10 10 1"));

@@ -41,15 +41,15 @@ void CheckEveryCut(const std::string& whole, bool one_per_line) {
   }
 }
 
-std::string RecordedPart(const TemporaryFolder& folder, int events) {
+std::string RecordedPart(const TemporaryDirectory& directory, int events) {
   TraceRecorder::Options options;
-  options.path = folder.File("trace.json");
+  options.path = directory.File("trace.json");
   options.host = "node1";
   auto recorder = TraceRecorder::Open(options, kClock);
   EXPECT_TRUE(recorder.ok());
   for (int i = 0; i < events; ++i) {
     (*recorder)->Record({.name = "ALLREDUCE \xc3\xbc \"\\\n",
-                         .lane = kFirstTensorLane + i,
+                         .track = kFirstTensorTrack + i,
                          .start_ns = i * 1'000'000,
                          .duration_ns = 1'500,
                          .args = {{"bytes", int64_t{12}}, {"late", 0.25}}});
@@ -59,8 +59,8 @@ std::string RecordedPart(const TemporaryFolder& folder, int events) {
 }
 
 TEST(TruncatedTraceTest, EveryCutOfARankFileKeepsTheCompleteEvents) {
-  const TemporaryFolder folder;
-  CheckEveryCut(RecordedPart(folder, 2), /*one_per_line=*/true);
+  const TemporaryDirectory directory;
+  CheckEveryCut(RecordedPart(directory, 2), /*one_per_line=*/true);
 }
 
 TEST(TruncatedTraceTest, EveryCutOfAnObjectKeepsTheCompleteEvents) {
@@ -73,9 +73,9 @@ TEST(TruncatedTraceTest, EveryCutOfAnObjectKeepsTheCompleteEvents) {
 }
 
 TEST(TruncatedTraceTest, EveryCutOfARankFileButTheEmptyOneLoads) {
-  const TemporaryFolder folder;
-  const std::string whole = RecordedPart(folder, 2);
-  const std::string path = folder.File("cut.json");
+  const TemporaryDirectory directory;
+  const std::string whole = RecordedPart(directory, 2);
+  const std::string path = directory.File("cut.json");
   for (size_t length = 1; length <= whole.size(); ++length) {
     const std::string cut = whole.substr(0, length);
     WriteFile(path, cut);
@@ -109,8 +109,8 @@ TEST(DamagedTraceTest, EventsAfterDamageInOneLineAreFound) {
 }
 
 TEST(DamagedTraceTest, WrongByteLosesAtMostItsLineAndTheNext) {
-  const TemporaryFolder folder;
-  const std::string whole = RecordedPart(folder, 2);
+  const TemporaryDirectory directory;
+  const std::string whole = RecordedPart(directory, 2);
   const int64_t whole_events = CountWholeEvents(whole, /*one_per_line=*/true);
   for (size_t at = 0; at < whole.size(); ++at) {
     for (const char wrong : std::string("{}[],:\"\\ \n\0\xff", 12)) {

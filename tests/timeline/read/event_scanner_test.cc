@@ -91,7 +91,7 @@ TEST(EventScannerTest, ReadsEventsOfHvdlite) {
   std::string line;
   AppendEventLine(3,
                   {.name = "ALLREDUCE",
-                   .lane = 12,
+                   .track = 12,
                    .start_ns = 1'234'567,
                    .duration_ns = 89,
                    .args = {{"tensor", "layer.weight"},

@@ -37,8 +37,8 @@ class ForeignTraceTest : public ::testing::Test {
     return names;
   }
 
-  const TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json");
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json");
 };
 
 TEST_F(ForeignTraceTest, HorovodsTicksAndCyclesAreNotWork) {
@@ -145,7 +145,7 @@ TEST_F(ForeignTraceTest, ReadsExportsOfTheProfiler) {
 }
 
 TEST_F(ForeignTraceTest, ReadsLargeGzippedExports) {
-  const std::string packed = folder_.File("trace.json.gz");
+  const std::string packed = directory_.File("trace.json.gz");
   auto file = OutputFile::Open(packed);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Append(ProfilerEvents(20000)).ok());

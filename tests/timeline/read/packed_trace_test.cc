@@ -22,7 +22,7 @@ class PackedTraceTest : public ::testing::Test {
  protected:
   // Packs `text` with gzip.
   std::string Packed(const std::string& text) {
-    const std::string path = folder_.File("packed.gz");
+    const std::string path = directory_.File("packed.gz");
     auto file = OutputFile::Open(path);
     EXPECT_TRUE(file.ok()) << file.status();
     EXPECT_TRUE((*file)->Append(text).ok());
@@ -45,8 +45,8 @@ class PackedTraceTest : public ::testing::Test {
     return ReadTrace(path_);
   }
 
-  const TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json.gz");
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json.gz");
 };
 
 TEST_F(PackedTraceTest, IsReadLikeAnUnpackedTrace) {
@@ -126,7 +126,7 @@ TEST_F(PackedTraceTest, UnfinishedFilesAreRemoved) {
     ASSERT_TRUE((*file)->Append("text").ok());
   }
   EXPECT_EQ(ReadTraceText(path_).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.File("")));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.File("")));
 }
 
 }  // namespace

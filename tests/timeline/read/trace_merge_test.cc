@@ -42,8 +42,8 @@ class TraceMergeTest : public ::testing::Test {
     ASSERT_TRUE((*recorder)->Close().ok());
   }
 
-  const TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json");
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json");
 };
 
 TEST_F(TraceMergeTest, MergedFileHasAllEventsOnTheClockOfRankZero) {
@@ -54,16 +54,16 @@ TEST_F(TraceMergeTest, MergedFileHasAllEventsOnTheClockOfRankZero) {
 
   const auto events = nlohmann::json::parse(ReadWholeFile(path_));
   std::map<int, std::vector<double>> times;
-  int named_lanes = 0;
+  int named_tracks = 0;
   for (const auto& event : events) {
-    named_lanes += event["name"] == "thread_name" ? 1 : 0;
+    named_tracks += event["name"] == "thread_name" ? 1 : 0;
     if (event["ph"] != "X") continue;
     times[event["pid"].get<int>()].push_back(event["ts"].get<double>());
     EXPECT_EQ(event["dur"], 2.5);
-    EXPECT_EQ(event["tid"], kBatchLane);
+    EXPECT_EQ(event["tid"], kBucketTrack);
     EXPECT_EQ(event["args"]["text"], "}, \"ts\":1.000,");
   }
-  EXPECT_EQ(named_lanes, 3);
+  EXPECT_EQ(named_tracks, 3);
   EXPECT_THAT(times[0], ::testing::ElementsAre(10, 20));
   EXPECT_THAT(times[1], ::testing::ElementsAre(0.999, 10.999));
   EXPECT_THAT(times[2], ::testing::ElementsAre(-5));
@@ -72,7 +72,7 @@ TEST_F(TraceMergeTest, MergedFileHasAllEventsOnTheClockOfRankZero) {
 TEST_F(TraceMergeTest, FilesOfAnyDirectoryAreMergedAlike) {
   RecordPart(0, 2, 0, 2);
   RecordPart(1, 2, -9'001, 2);
-  const std::string other = folder_.File("other.json");
+  const std::string other = directory_.File("other.json");
   const std::vector<std::string> parts = {TracePartPath(path_, 0),
                                           TracePartPath(path_, 1)};
   const auto merged = MergeTraces(parts, other, {});
@@ -102,7 +102,7 @@ TEST_F(TraceMergeTest, FilesOfOtherFormsAreMerged) {
     {"name":"hvdlite_trace","ph":"M","pid":3,"args":{"clock_offset_ns":1500}},
     {"name":"a","ph":"X","ts":1e0,"dur":2,"pid":3},
     {"name":"cut)");
-  const std::string other = folder_.File("other.json");
+  const std::string other = directory_.File("other.json");
   const auto merged = MergeTraces({path_}, other, {});
   ASSERT_TRUE(merged.ok()) << merged.status();
   EXPECT_EQ(merged->at(0).warnings.size(), 1u);
@@ -132,11 +132,11 @@ TEST_F(TraceMergeTest, ReadersDoNotShiftTheMergedFileAgain) {
 TEST_F(TraceMergeTest, RemovesOnlyTheRankFiles) {
   RecordPart(0, 2, 0, 1);
   RecordPart(1, 2, 0, 1);
-  WriteFile(folder_.File("other.json"), "[]");
+  WriteFile(directory_.File("other.json"), "[]");
   ASSERT_TRUE(MergeTraceParts(path_, 2).ok());
   std::vector<std::string> files;
   for (const auto& entry :
-       std::filesystem::directory_iterator(folder_.File(""))) {
+       std::filesystem::directory_iterator(directory_.File(""))) {
     files.push_back(entry.path().filename().string());
   }
   EXPECT_THAT(files,

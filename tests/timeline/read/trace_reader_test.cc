@@ -39,8 +39,8 @@ class TraceReaderTest : public ::testing::Test {
     return trace.ok() ? *std::move(trace) : Trace();
   }
 
-  const TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json");
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json");
 };
 
 // A timeline of Horovod whose process was killed.
@@ -70,6 +70,16 @@ TEST_F(TraceReaderTest, ReadsAHorovodTimelineThatWasNeverClosed) {
   EXPECT_FALSE(trace.processes.at(1).is_rank);
   EXPECT_THAT(trace.warnings,
               ElementsAre(path_ + ": 1 event left out: begin without an end"));
+}
+
+TEST_F(TraceReaderTest, ReadsBucketsUnderTheirFormerName) {
+  const Trace trace = MustRead(
+      R"([{"ph":"X","name":"ALLREDUCE_BATCH","ts":1,"dur":2,"pid":0,"tid":1,
+           "args":{"batch":7}},
+          {"ph":"X","name":"LOAD_BATCH","ts":1,"dur":2,"pid":0,"tid":3}])");
+  EXPECT_THAT(Describe(trace), ElementsAre("ALLREDUCE_BUCKET 0/1 1000+2000",
+                                           "LOAD_BATCH 0/3 1000+2000"));
+  EXPECT_EQ(trace.DetailsOf(trace.slices[0]).bucket, 7);
 }
 
 TEST_F(TraceReaderTest, ReadsEveryKindOfEnd) {
@@ -155,12 +165,12 @@ TEST_F(TraceReaderTest, PairsBeginsAndEndsByTimeInAnyOrder) {
     {"ph":"B","name":"inner","ts":4,"pid":1,"tid":1},
     {"ph":"E","ts":6,"pid":1,"tid":1},
     {"ph":"B","name":"outer","ts":2,"pid":1,"tid":1},
-    {"ph":"B","name":"other lane","ts":3,"pid":1,"tid":2},
+    {"ph":"B","name":"other track","ts":3,"pid":1,"tid":2},
     {"ph":"E","ts":5,"pid":1,"tid":2}
   ])");
   EXPECT_THAT(Describe(trace),
               ElementsAre("inner 1/1 4000+2000", "outer 1/1 2000+7000",
-                          "other lane 1/2 3000+2000"));
+                          "other track 1/2 3000+2000"));
   EXPECT_THAT(trace.warnings, IsEmpty());
 }
 
@@ -178,11 +188,11 @@ TEST_F(TraceReaderTest, FilesThatAreNotTracesAreErrors) {
 }
 
 TEST_F(TraceReaderTest, UnreadableFilesAreErrors) {
-  const absl::Status missing = ReadTrace(folder_.File("none.json")).status();
+  const absl::Status missing = ReadTrace(directory_.File("none.json")).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.message()),
               HasSubstr("none.json, and no per-rank trace file"));
-  EXPECT_THAT(std::string(ReadTrace(folder_.File("")).status().message()),
+  EXPECT_THAT(std::string(ReadTrace(directory_.File("")).status().message()),
               HasSubstr("is a directory"));
 }
 

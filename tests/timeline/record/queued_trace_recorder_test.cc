@@ -136,7 +136,7 @@ TraceEvent Event(const std::string& name, int64_t start_ns = 0) {
 TEST_F(QueuedTraceRecorderTest, WritesAllFieldsOfAnEvent) {
   auto recorder = MakeRecorder(100);
   recorder->Record({.name = "ALLREDUCE",
-                    .lane = 12,
+                    .track = 12,
                     .start_ns = 1'234'567'890,
                     .duration_ns = 1'002,
                     .args = {{"bytes", int64_t{4096}},
@@ -155,9 +155,9 @@ TEST_F(QueuedTraceRecorderTest, WritesAllFieldsOfAnEvent) {
 
 TEST_F(QueuedTraceRecorderTest, DescribesRankAndTracks) {
   auto recorder = MakeRecorder(100);
-  recorder->Record({.name = "a", .lane = kBatchLane, .args = {}});
-  recorder->Record({.name = "b", .lane = kFirstTensorLane, .args = {}});
-  recorder->Record({.name = "c", .lane = kFirstTensorLane, .args = {}});
+  recorder->Record({.name = "a", .track = kBucketTrack, .args = {}});
+  recorder->Record({.name = "b", .track = kFirstTensorTrack, .args = {}});
+  recorder->Record({.name = "c", .track = kFirstTensorTrack, .args = {}});
   ASSERT_TRUE(recorder->Close().ok());
   EXPECT_EQ(Metadata("process_name")["args"]["name"], "rank 3 (node1)");
   EXPECT_EQ(Metadata("process_sort_index")["args"]["sort_index"], 3);
@@ -165,13 +165,13 @@ TEST_F(QueuedTraceRecorderTest, DescribesRankAndTracks) {
             nlohmann::json::parse(
                 R"({"rank": 3, "size": 4, "host": "node1",
                     "clock": "CLOCK_MONOTONIC", "clock_offset_ns": -17})"));
-  int named_lanes = 0;
+  int named_tracks = 0;
   for (const auto& event : nlohmann::json::parse(sink_->text())) {
     EXPECT_EQ(event["pid"], 3);
     EXPECT_NE(event["tid"], 0);
-    named_lanes += event["name"] == "thread_name" ? 1 : 0;
+    named_tracks += event["name"] == "thread_name" ? 1 : 0;
   }
-  EXPECT_EQ(named_lanes, 2);
+  EXPECT_EQ(named_tracks, 2);
 }
 
 TEST_F(QueuedTraceRecorderTest, SpecialCharactersStayValidJson) {
@@ -236,7 +236,7 @@ TEST_F(QueuedTraceRecorderTest, ThreadsRecordConcurrentlyInTheirOwnOrder) {
     threads.emplace_back([&recorder, t] {
       for (int i = 0; i < kEvents; ++i) {
         recorder->Record({.name = "e",
-                          .lane = kFirstTensorLane + t,
+                          .track = kFirstTensorTrack + t,
                           .start_ns = i * 1000,
                           .args = {}});
       }
@@ -247,7 +247,7 @@ TEST_F(QueuedTraceRecorderTest, ThreadsRecordConcurrentlyInTheirOwnOrder) {
   EXPECT_EQ(recorder->dropped_events(), 0);
   std::vector<int> next(kThreads, 0);
   for (const auto& event : RecordedEvents()) {
-    const int thread = event["tid"].get<int>() - kFirstTensorLane;
+    const int thread = event["tid"].get<int>() - kFirstTensorTrack;
     EXPECT_EQ(event["ts"], next[thread]++);
   }
   EXPECT_THAT(next, ::testing::Each(kEvents));
@@ -280,7 +280,7 @@ TEST_F(QueuedTraceRecorderTest, StepsAreConsecutive) {
   const auto events = RecordedEvents();
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0]["name"], "TRAINING_STEP");
-  EXPECT_EQ(events[0]["tid"], kStepLane);
+  EXPECT_EQ(events[0]["tid"], kStepTrack);
   EXPECT_EQ(events[0]["args"]["step"], 1);
   EXPECT_EQ(events[0]["ts"], start_ns / 1000.0);
   EXPECT_EQ(events[0]["dur"], 4.0);
@@ -331,8 +331,9 @@ TEST_F(QueuedTraceRecorderTest, ArrowsStartWhereAFlowGoesOut) {
   auto recorder = MakeRecorder(100);
   recorder->Record(
       {.name = "ALLREDUCE", .flow = TraceEvent::Flow::kOut, .flow_id = 7});
-  recorder->Record(
-      {.name = "ALLREDUCE_BATCH", .flow = TraceEvent::Flow::kIn, .flow_id = 7});
+  recorder->Record({.name = "ALLREDUCE_BUCKET",
+                    .flow = TraceEvent::Flow::kIn,
+                    .flow_id = 7});
   ASSERT_TRUE(recorder->Close().ok());
   const auto events = RecordedEvents();
   ASSERT_EQ(events.size(), 2U);

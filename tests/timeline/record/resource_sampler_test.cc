@@ -24,12 +24,12 @@ class ResourceSamplerTest : public ::testing::Test {
  protected:
   void SetThread(int id, const std::string& name, int64_t cpu_us,
                  int64_t delay_us, int involuntary = 0) {
-    const std::string folder = folder_.File(absl::StrCat("task/", id));
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/comm") << name << "\n";
-    std::ofstream(folder + "/schedstat")
+    const std::string directory = directory_.File(absl::StrCat("task/", id));
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory + "/comm") << name << "\n";
+    std::ofstream(directory + "/schedstat")
         << cpu_us * 1000 << " " << delay_us * 1000 << " 17\n";
-    std::ofstream(folder + "/status")
+    std::ofstream(directory + "/status")
         << "Name:\t" << name << "\nvoluntary_ctxt_switches:\t9\n"
         << "nonvoluntary_ctxt_switches:\t" << involuntary << "\n";
   }
@@ -47,8 +47,8 @@ class ResourceSamplerTest : public ::testing::Test {
     return values;
   }
 
-  const TemporaryFolder folder_;
-  ResourceSampler sampler_{/*main_thread=*/10, folder_.File("")};
+  const TemporaryDirectory directory_;
+  ResourceSampler sampler_{/*main_thread=*/10, directory_.File("")};
 };
 
 TEST_F(ResourceSamplerTest, CountsEachKindOfThreadSinceTheSampleBefore) {
@@ -76,7 +76,7 @@ TEST_F(ResourceSamplerTest, EndedThreadIsForgotten) {
   SetThread(10, "train", 1000, 0);
   SetThread(13, "train", 3000, 30);
   Sample(1000);
-  std::filesystem::remove_all(folder_.File("task/13"));
+  std::filesystem::remove_all(directory_.File("task/13"));
   EXPECT_EQ(Sample(2000)["COMPUTE_THREADS"]["cpu_us"], 0);
   SetThread(13, "train", 70, 0);  // another thread with the same number
   EXPECT_EQ(Sample(3000)["COMPUTE_THREADS"]["cpu_us"], 70);

@@ -33,14 +33,14 @@ TEST(TracePartsTest, TracesOfLaterWorldsAreNumbered) {
 }
 
 TEST(TracePartsTest, FindsTheRankFilesOfOneTrace) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   for (const char* name :
        {"t.rank00002", "t.rank00010", "u.rank00001", "t.rank3", "t.rankfoo"}) {
-    WriteFile(folder.File(name), "");
+    WriteFile(directory.File(name), "");
   }
-  EXPECT_THAT(FindTraceParts(folder.File("t")),
-              ElementsAre(Pair(2, folder.File("t.rank00002")),
-                          Pair(10, folder.File("t.rank00010"))));
+  EXPECT_THAT(FindTraceParts(directory.File("t")),
+              ElementsAre(Pair(2, directory.File("t.rank00002")),
+                          Pair(10, directory.File("t.rank00010"))));
   EXPECT_THAT(FindTraceParts("/nonexistent/t"), IsEmpty());
 }
 

@@ -29,8 +29,8 @@ TraceRecorder::Options OptionsFor(const std::string& path, int rank, int size) {
 }
 
 TEST(TraceRecorderTest, ClosedRankFileIsValidJson) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("trace.json");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("trace.json");
   auto recorder = TraceRecorder::Open(OptionsFor(path, 1, 2), kRecorderClock);
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   (*recorder)->Record({.name = "ALLREDUCE", .duration_ns = 1000, .args = {}});
@@ -41,8 +41,8 @@ TEST(TraceRecorderTest, ClosedRankFileIsValidJson) {
 }
 
 TEST(TraceRecorderTest, DeviceIsRefusedAndNothingIsWrittenBesideIt) {
-  const TemporaryFolder folder;
-  const std::string device = folder.File("null");
+  const TemporaryDirectory directory;
+  const std::string device = directory.File("null");
   std::filesystem::create_symlink("/dev/null", device);
   const auto recorder =
       TraceRecorder::Open(OptionsFor(device, 0, 1), kRecorderClock);
@@ -61,12 +61,12 @@ TEST(TraceRecorderTest, ErrorNamesTheFileThatCannotBeCreated) {
 }
 
 TEST(TraceRecorderTest, RankZeroRemovesFilesOfAnEarlierRun) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("trace.json");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("trace.json");
   for (const char* name :
        {"trace.json", "trace.json.rank00000", "trace.json.rank00001",
         "trace.json.rank00002", "trace.json.rank12345", "trace.json.rank2"}) {
-    WriteFile(folder.File(name), "earlier");
+    WriteFile(directory.File(name), "earlier");
   }
   ASSERT_TRUE(TraceRecorder::Open(OptionsFor(path, 0, 2), kRecorderClock).ok());
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -74,12 +74,12 @@ TEST(TraceRecorderTest, RankZeroRemovesFilesOfAnEarlierRun) {
   EXPECT_EQ(ReadWholeFile(TracePartPath(path, 1)), "earlier");
   EXPECT_FALSE(std::filesystem::exists(TracePartPath(path, 2)));
   EXPECT_FALSE(std::filesystem::exists(TracePartPath(path, 12345)));
-  EXPECT_EQ(ReadWholeFile(folder.File("trace.json.rank2")), "earlier");
+  EXPECT_EQ(ReadWholeFile(directory.File("trace.json.rank2")), "earlier");
 }
 
 TEST(AppendFileTest, FailedAppendLeavesWholeLines) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("part");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("part");
   auto file = OpenAppendFile(path);
   ASSERT_TRUE(file.ok());
   ASSERT_TRUE((*file)->Append("first line\n").ok());

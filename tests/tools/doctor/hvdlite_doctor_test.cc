@@ -76,11 +76,11 @@ void ExpectFinds(const DoctorRun& run, const std::string& verdict,
 
 TEST(HvdliteDoctorTest, FindsTheReferenceBlas) {
   for (const auto& entry : std::filesystem::directory_iterator("/usr/lib")) {
-    const std::filesystem::path folder = entry.path() / "blas";
-    if (!std::filesystem::exists(folder / "libblas.so.3")) continue;
-    const DoctorRun run("LD_LIBRARY_PATH=" + folder.string(),
+    const std::filesystem::path directory = entry.path() / "blas";
+    if (!std::filesystem::exists(directory / "libblas.so.3")) continue;
+    const DoctorRun run("LD_LIBRARY_PATH=" + directory.string(),
                         "--no-mpi --check blas");
-    ExpectFinds(run, "problem", "the reference BLAS, in " + folder.string(),
+    ExpectFinds(run, "problem", "the reference BLAS, in " + directory.string(),
                 "unset LD_LIBRARY_PATH");
     return;
   }

@@ -44,13 +44,13 @@ def put(address, name, number, content):
 
 class CommitMemoryTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
-        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        directory = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
         self.job = subprocess.Popen(
             [PROGRAM, "-np", "1", "--max-restarts", "1", "--commit-memory", "sh", "-c",
              "echo $HVDLITE_COMMIT_STORE; read line"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=environment(TMPDIR=folder))
+            env=environment(TMPDIR=directory))
         self.addCleanup(self.job.communicate, "\n")
         self.address = self.job.stdout.readline().strip()
 

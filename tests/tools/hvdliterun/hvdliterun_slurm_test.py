@@ -52,12 +52,12 @@ class Slurm:
     """Context manager: runs the daemons of SLURM."""
 
     def __enter__(self):
-        self.folder = tempfile.mkdtemp(prefix="slurm")
-        self.munge_socket = f"--socket={self.folder}/munge.socket"
+        self.directory = tempfile.mkdtemp(prefix="slurm")
+        self.munge_socket = f"--socket={self.directory}/munge.socket"
         self.processes = []
         try:
             self._write_configuration()
-            files = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
+            files = [f"--{name}-file={self.directory}/munge.{name}" for name in ("key", "log", "pid", "seed")]
             subprocess.run(["munged", "--force", self.munge_socket, *files], env=dict(os.environ, PATH=PATH),
                            check=True, capture_output=True)
             self._start("Running as primary controller", "slurmctld", "-D", "-i", "-f", self.conf)
@@ -75,21 +75,21 @@ class Slurm:
             process.wait()
         subprocess.run(["munged", "--stop", self.munge_socket], env=dict(os.environ, PATH=PATH), check=False,
                        capture_output=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write_configuration(self):
-        self.conf = os.path.join(self.folder, "slurm.conf")
+        self.conf = os.path.join(self.directory, "slurm.conf")
         controller, *ports = free_ports(1 + len(NODES))
-        with open(os.path.join(self.folder, "munge.key"), "wb") as file:
+        with open(os.path.join(self.directory, "munge.key"), "wb") as file:
             os.fchmod(file.fileno(), 0o600)
             file.write(os.urandom(128))
         machine = hardware()
         lines = [
             "ClusterName=test", "SlurmctldHost=localhost(127.0.0.1)", f"SlurmctldPort={controller}",
             f"SlurmUser={getpass.getuser()}", f"SlurmdUser={getpass.getuser()}", "AuthType=auth/munge",
-            f"AuthInfo=socket={self.folder}/munge.socket", f"StateSaveLocation={self.folder}",
-            f"SlurmdSpoolDir={self.folder}/%n", f"SlurmctldPidFile={self.folder}/slurmctld.pid",
-            f"SlurmdPidFile={self.folder}/%n.pid", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/affinity",
+            f"AuthInfo=socket={self.directory}/munge.socket", f"StateSaveLocation={self.directory}",
+            f"SlurmdSpoolDir={self.directory}/%n", f"SlurmctldPidFile={self.directory}/slurmctld.pid",
+            f"SlurmdPidFile={self.directory}/%n.pid", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/affinity",
             "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core", "ReturnToService=2",
             f"PartitionName=all Nodes={','.join(NODES)} Default=YES MaxTime=10 State=UP"
         ]
@@ -173,7 +173,7 @@ class SlurmTest(unittest.TestCase):
         self.assertIn("  | no luck\n", job.stderr)
 
     def test_signal_to_the_step_reaches_the_program(self):
-        pipe = os.path.join(self.slurm.folder, "ready")
+        pipe = os.path.join(self.slurm.directory, "ready")
         os.mkfifo(pipe)
         job = self.slurm.start("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
                                "sh", "-c", "trap 'echo saved; exit 0' TERM; echo ready > %s; "

@@ -43,27 +43,27 @@ class HvdliterunTest(unittest.TestCase):
     def setUp(self):
         # The path is short, because mpirun limits the names of its sockets. Each job has its own directory,
         # because jobs run at the same time.
-        self.folder = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.directory = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
 
     def environment(self, **variables):
-        return launchers.environment(TMPDIR=self.folder, **variables)
+        return launchers.environment(TMPDIR=self.directory, **variables)
 
     def write(self, name, text):
         """The path of a new executable file."""
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.directory, name)
         with open(path, "w") as file:
             file.write(text)
         os.chmod(path, 0o755)
         return path
 
     def read(self, *names):
-        with open(os.path.join(self.folder, *names)) as file:
+        with open(os.path.join(self.directory, *names)) as file:
             return file.read()
 
     def pipe(self):
         """The path of a new named pipe."""
-        path = os.path.join(self.folder, "pipe")
+        path = os.path.join(self.directory, "pipe")
         os.mkfifo(path)
         return path
 
@@ -264,7 +264,7 @@ wait
                 launchers = [self.write(name, launcher) for name in names]
                 out = self.succeed("-np", "2", "--launcher", kind, "--comm-core", "none",
                                    "sh", "-c", "RANK=$SHOWN; " + SHOW,
-                                   PATH=self.folder + ":" + os.environ["PATH"])
+                                   PATH=self.directory + ":" + os.environ["PATH"])
                 cpus = cpus_of_this_machine()
                 seen = {rank: of["cpus"] for rank, of in self.ranks(out).items()}
                 self.assertEqual(set(seen), {0, 1})
@@ -281,7 +281,7 @@ for at in 0:0 1:1 2:0; do PMIX_RANK=${at%:*} PLE_RANK_ON_NODE=${at#*:} "$@" || e
 """)
         out = self.succeed("-np", "3", "--comm-core", "none", "sh", "-c",
                            "echo $PMIX_RANK $OMP_NUM_THREADS",
-                           PATH=self.folder + ":" + os.environ["PATH"], PJM_JOBID="9",
+                           PATH=self.directory + ":" + os.environ["PATH"], PJM_JOBID="9",
                            PJM_NODE="1x2x1", PJM_PROC_BY_NODE="2")
         threads = [line.split() for line in out.splitlines()]
         self.assertEqual([rank for rank, _ in threads], ["0", "1", "2"])
@@ -306,7 +306,7 @@ echo ============================================================
 
     def start(self, *words, **variables):
         return super().start("-np", "2", "--oversubscribe", "--launcher", "mpich", *words,
-                             PATH=self.folder + ":" + os.environ["PATH"], **variables)
+                             PATH=self.directory + ":" + os.environ["PATH"], **variables)
 
     def test_job_with_a_failed_rank_ends_although_hydra_waits_for_the_others(self):
         job = self.run_job("sh", "-c", "[ $PMI_RANK = 1 ] && exit 5; echo there; exec sleep infinity")
@@ -333,7 +333,7 @@ class RestartTest(HvdliterunTest):
                          "echo $RANK of $SIZE after $HVDLITE_RESTARTS")
 
     def test_failed_job_is_started_again(self):
-        logs = os.path.join(self.folder, "logs")
+        logs = os.path.join(self.directory, "logs")
         job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", "--output-dir",
                            logs, *self.FAILS_ONCE)
         self.assertEqual(job.returncode, 0, job.err)
@@ -411,7 +411,7 @@ class EndTest(HvdliterunTest):
         told = self.run_job("-np", "2", "--oversubscribe", "--verbose", *fails).err
         self.assertIn("exited with non-zero status", told)
         self.assertNotIn(" more lines of ", told)
-        logs = os.path.join(self.folder, "logs")
+        logs = os.path.join(self.directory, "logs")
         told = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs, *fails).err
         self.assertIn("mpirun: %s/launcher.log\n" % logs, told)
         self.assertNotIn("exited with non-zero status", told)
@@ -435,7 +435,7 @@ class EndTest(HvdliterunTest):
         self.assertIn("by signal 11 (Segmentation fault)", job.err)
 
     def test_each_rank_has_a_log(self):
-        logs = os.path.join(self.folder, "new", "logs")
+        logs = os.path.join(self.directory, "new", "logs")
         job = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs, *in_rank(
             "echo out $RANK; echo err $RANK >&2; [ $RANK = 0 ]"))
         self.assertEqual(job.returncode, 1)
@@ -448,7 +448,7 @@ class EndTest(HvdliterunTest):
         self.assertIn("command:", self.read(logs, "hvdliterun.txt"))
 
     def test_logs_of_an_earlier_job_are_not_replaced(self):
-        logs = os.path.join(self.folder, "logs")
+        logs = os.path.join(self.directory, "logs")
         words = ["-np", "2", "--oversubscribe", "--output-dir", logs]
         self.assertEqual(self.run_job(*words, *in_rank("echo first $RANK")).returncode, 0)
         job = self.run_job(*words, *in_rank("echo second $RANK"))
@@ -462,7 +462,7 @@ class EndTest(HvdliterunTest):
         self.assertEqual(sorted(os.listdir(logs)), ["hvdliterun.txt", "notes.txt", "rank.0.log"])
 
     def test_output_is_shown_if_the_disk_is_full(self):
-        logs = os.path.join(self.folder, "full")
+        logs = os.path.join(self.directory, "full")
         os.makedirs(logs)
         os.symlink("/dev/full", os.path.join(logs, "rank.1.log"))
         job = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs,
@@ -528,7 +528,7 @@ class EndTest(HvdliterunTest):
 
     def check_all_got_it(self):
         for rank in ("0", "1"):
-            os.remove(os.path.join(self.folder, "got" + rank))  # an error if the file is missing
+            os.remove(os.path.join(self.directory, "got" + rank))  # an error if the file is missing
 
     def test_session_directory_of_a_killed_launcher_is_removed(self):
         if LAUNCHER != "Open MPI":
@@ -537,7 +537,7 @@ class EndTest(HvdliterunTest):
         with open("/proc/%d/task/%d/children" % (job.pid, job.pid)) as file:
             launcher, = map(int, file.read().split())
         def sessions():
-            return [folder for folder, _, _ in os.walk(self.folder) if str(launcher) in folder]
+            return [directory for directory, _, _ in os.walk(self.directory) if str(launcher) in directory]
 
         self.assertNotEqual(sessions(), [])
         os.kill(launcher, signal.SIGKILL)
@@ -652,11 +652,11 @@ class EndTest(HvdliterunTest):
 
     def test_ranks_with_blocked_logs_end_when_their_launcher_is_killed(self):
         # The process beside the rank waits forever for a reader of the log.
-        pipe, log = self.pipe(), os.path.join(self.folder, "rank.0.log")
+        pipe, log = self.pipe(), os.path.join(self.directory, "rank.0.log")
         os.mkfifo(log)
         reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
         self.addCleanup(os.close, reader)
-        job = self.start("-np", "1", "--output-dir", self.folder, "sh", "-c",
+        job = self.start("-np", "1", "--output-dir", self.directory, "sh", "-c",
                          "trap '' TERM; exec 9>%s; "
                          "sed -n 's/^PPid:.//p' /proc/$PPID/status >&9; yes" % pipe)
         with open(pipe) as text:

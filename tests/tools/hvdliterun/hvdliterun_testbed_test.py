@@ -50,8 +50,8 @@ class TestbedTest(unittest.TestCase):
 
     def test_lost_host_is_not_used_in_the_next_start(self):
         # host1 counts as lost when the file `lost` exists.
-        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-            lost, agent = os.path.join(folder, "lost"), os.path.join(folder, "agent")
+        with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+            lost, agent = os.path.join(directory, "lost"), os.path.join(directory, "agent")
             with open(agent, "w") as file:
                 file.write("#!/bin/sh\n"
                            "case \" $* \" in *\" host1 \"*) [ -e %s ] && exit 255; esac\n"

@@ -31,14 +31,14 @@ class TerminalTest(unittest.TestCase):
     def setUp(self):
         # The path is short, because mpirun limits the names of its sockets. Each job has its own directory,
         # because jobs run at the same time.
-        self.folder = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.directory = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.hvdliterun = [HVDLITERUN, "-np", "2", "--oversubscribe"]
 
     def run_job(self, words, output):
         job = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=output,
                              stderr=subprocess.PIPE, text=True,
-                             env=launchers.environment(TMPDIR=self.folder))
+                             env=launchers.environment(TMPDIR=self.directory))
         self.assertEqual(job.returncode, 0, job.stderr)
 
     def on_terminal(self, *words):
@@ -58,7 +58,7 @@ class TerminalTest(unittest.TestCase):
         return text.decode().replace("\r\n", "\n")
 
     def in_file(self, *words):
-        path = os.path.join(self.folder, "log")
+        path = os.path.join(self.directory, "log")
         with open(path, "w", encoding="utf-8") as log:
             self.run_job(list(words), log)
         with open(path, encoding="utf-8") as log:
@@ -87,7 +87,7 @@ class TerminalTest(unittest.TestCase):
                     self.assertNotIn(ERASE, self.on_terminal(*launcher, "sh", "-c", words, PROGRAM))
 
     def test_not_if_ranks_have_logs(self):
-        logs = os.path.join(self.folder, "logs")
+        logs = os.path.join(self.directory, "logs")
         self.assertEqual(self.on_terminal(*self.hvdliterun, "--output-dir", logs, PROGRAM), STAYING)
         with open(os.path.join(logs, "rank.0.log"), encoding="utf-8") as log:
             self.assertEqual(log.read(), STAYING)

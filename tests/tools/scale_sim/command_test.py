@@ -81,9 +81,9 @@ class ScaleSimCommandTest(unittest.TestCase):
     def test_same_flags_and_seed_give_the_same_json(self):
         arguments = ["--ranks", "4", "--compute-jitter", "0.05", "--overwrite"]
         texts = []
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             for seed in ("1", "1", "2"):
-                path = os.path.join(folder, "out.json")
+                path = os.path.join(directory, "out.json")
                 self.succeed(arguments + ["--seed", seed, "--json", path])
                 with open(path, encoding="utf-8") as file:
                     texts.append(file.read())
@@ -91,16 +91,17 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.assertNotEqual(texts[0], texts[2])
 
     def test_flags_set_the_gradients_and_costs_of_a_step(self):
-        with tempfile.TemporaryDirectory() as folder:
-            gradients, path = os.path.join(folder, "gradients.txt"), os.path.join(folder, "out.json")
+        with tempfile.TemporaryDirectory() as directory:
+            gradients, path = os.path.join(directory, "gradients.txt"), os.path.join(directory, "out.json")
             with open(gradients, "w", encoding="utf-8") as file:
                 file.write("1000000 3\n1000000 1\n")
-            self.succeed(["--ranks", "8", "--gradients", gradients, "--batch-us", "500", "--batch-ns-per-byte", "1",
+            # The second flag by its former spelling.
+            self.succeed(["--ranks", "8", "--gradients", gradients, "--bucket-us", "500", "--batch-ns-per-byte", "1",
                           "--chunk-bytes", "1000000", "--min-batch-bytes", "1", "--json", path])
             with open(path, encoding="utf-8") as file:
                 world, = json.load(file)["worlds"]
         # Two buckets of 4 MB, with four pieces each. The first ends before backward ends.
-        self.assertAlmostEqual(world["batches_ms"], 2 * (4 * 0.5 + 4))
+        self.assertAlmostEqual(world["buckets_ms"], 2 * (4 * 0.5 + 4))
         self.assertAlmostEqual(world["computation_ms"], 150)
         self.assertAlmostEqual(world["step_ms"], 150 + 4 * 0.5 + 4, delta=0.1)
         self.assertEqual(world["steady"]["decisions"], 2)
@@ -109,8 +110,8 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.refuse(["--ranks", "1"], "--ranks")
         self.refuse(["--gradients", "/nonexistent"], "/nonexistent: cannot be read")
         self.refuse(["--ranks", "2", "--json", "/nonexistent/out.json"], "/nonexistent/out.json")
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "gradients.txt")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "gradients.txt")
             with open(path, "w", encoding="utf-8") as file:
                 file.write("many\n")
             self.refuse(["--gradients", path], path + ": line 1")
@@ -118,8 +119,8 @@ class ScaleSimCommandTest(unittest.TestCase):
             self.refuse(["--gradients", path, "--workload", "one"], "--gradients", "--workload")
 
     def test_page_has_a_curve_per_arity(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page = os.path.join(folder, "page.html")
+        with tempfile.TemporaryDirectory() as directory:
+            page = os.path.join(directory, "page.html")
             self.succeed(["--ranks", "2", "64", "--arity", "2", "8", "--workload", "one", "--html", page])
             with open(page, encoding="utf-8") as file:
                 text = file.read()

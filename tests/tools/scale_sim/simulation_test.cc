@@ -51,7 +51,7 @@ SimulationResult Simulated(const SimulationOptions& options) {
 }
 
 double LatencyOn(int ranks) {
-  return DistributionOf(Simulated(OneTensorOn(ranks)).batch_latency_us).max;
+  return DistributionOf(Simulated(OneTensorOn(ranks)).bucket_latency_us).max;
 }
 
 TEST(NetworkTest, MessageTakesTheSumOfItsLogGpParameters) {
@@ -139,15 +139,15 @@ TEST(SimulationTest, TwoRanksStartAfterOneReportOneDirectiveAndTheGate) {
   // The root waits first and has asked for the report, which is on its way.
   const double directive_bytes =
       result.steady.bytes[0] / options.steps - BytesOfAsking();
-  const Distribution latency = DistributionOf(result.batch_latency_us);
+  const Distribution latency = DistributionOf(result.bucket_latency_us);
   const double up = 10 + 1000 + (report_bytes - 1) * 0.1 + 10;
   const double down = 10 + 1000 + (directive_bytes - 1) * 0.1 + 10;
   const double gate = 10 + 1000 + (kGateBytes - 1) * 0.1 + 10;
   // The directive also says that the root is at the gate. Rank 1 starts at
   // once, and the root when rank 1's message arrives. Tolerance: a few bytes.
   EXPECT_NEAR(latency.max, up + down + gate, 1);
-  const auto first = *std::min_element(result.batch_latency_us.begin(),
-                                       result.batch_latency_us.end());
+  const auto first = *std::min_element(result.bucket_latency_us.begin(),
+                                       result.bucket_latency_us.end());
   EXPECT_NEAR(first, up + down + 10, 1);
 }
 
@@ -210,8 +210,8 @@ TEST(SimulationTest, StragglerDelaysTheStepButNotTheNegotiation) {
   EXPECT_THAT(punctual.lateness_us, Each(0));
   EXPECT_THAT(late.lateness_us, Each(500'000));
   // The others have reported before, so only the straggler's path remains.
-  EXPECT_LE(DistributionOf(late.batch_latency_us).max,
-            DistributionOf(punctual.batch_latency_us).max);
+  EXPECT_LE(DistributionOf(late.bucket_latency_us).max,
+            DistributionOf(punctual.bucket_latency_us).max);
 }
 
 TEST(SimulationTest, EveryTensorOfTrainingStartsOnceOnEveryRank) {
@@ -219,11 +219,11 @@ TEST(SimulationTest, EveryTensorOfTrainingStartsOnceOnEveryRank) {
   options.network.ranks_per_node = 4;
   options.compute_jitter = 0.1;
   options.network.jitter = 1;
-  options.cost.batch_us = 2000;
+  options.cost.bucket_us = 2000;
   const SimulationResult result = Simulated(options);
   EXPECT_THAT(result.tensor_latency_us,
               AllOf(SizeIs(30 * 40 * options.steps), Each(Gt(0))));
-  EXPECT_THAT(result.batch_latency_us,
+  EXPECT_THAT(result.bucket_latency_us,
               SizeIs(30 * static_cast<size_t>(result.steady.decisions)));
   EXPECT_THAT(result.step_ms, SizeIs(options.steps));
 }
@@ -231,7 +231,7 @@ TEST(SimulationTest, EveryTensorOfTrainingStartsOnceOnEveryRank) {
 TEST(SimulationTest, BucketsTakeTheTimeOfTheCostModel) {
   SimulationOptions options = OneTensorOn(8);
   const double free_ms = Simulated(options).step_ms.front();
-  options.cost.batch_us = 7000;
+  options.cost.bucket_us = 7000;
   EXPECT_NEAR(Simulated(options).step_ms.front(), free_ms + 7, 1e-3);
 }
 
@@ -272,13 +272,13 @@ TEST(SimulationTest, SameSeedGivesTheSameResultAndOtherSeedsDoNot) {
   const SimulationResult second = Simulated(options);
   EXPECT_EQ(first.tensor_latency_us, second.tensor_latency_us);
   EXPECT_EQ(first.steady.bytes, second.steady.bytes);
-  EXPECT_EQ(first.batch_latency_us, second.batch_latency_us);
+  EXPECT_EQ(first.bucket_latency_us, second.bucket_latency_us);
   SimulationOptions other = options;
   other.seed = 2;
   EXPECT_NE(Simulated(other).lateness_us, first.lateness_us);
   other = options;
   other.network.seed = 2;
-  EXPECT_NE(Simulated(other).batch_latency_us, first.batch_latency_us);
+  EXPECT_NE(Simulated(other).bucket_latency_us, first.bucket_latency_us);
 }
 
 TEST(ReportTest, DistributionHasMedianPercentileAndMaximum) {
@@ -317,7 +317,7 @@ TEST(ReportTest, TableAndJsonHaveARowPerWorld) {
   EXPECT_EQ(json["worlds"].size(), 1u);
   EXPECT_EQ(json["worlds"][0]["ranks"], 2);
   EXPECT_EQ(json["worlds"][0]["steady"]["root_received_per_decision"], 2);
-  EXPECT_NEAR(json["worlds"][0]["batch_latency_us"]["max"].get<double>(), 3060,
+  EXPECT_NEAR(json["worlds"][0]["bucket_latency_us"]["max"].get<double>(), 3060,
               1e-3);
 }
 

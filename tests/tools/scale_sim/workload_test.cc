@@ -47,25 +47,25 @@ TEST(GradientsTest, FileThatCannotBeReadIsNamed) {
 
 TEST(CostModelTest, BucketsTakeTimePerPieceAndPerByte) {
   CostModel cost;
-  cost.batch_us = 5;
-  EXPECT_EQ(cost.BatchNanos(1000), 5000);
-  cost.batch_ns_per_byte = 2;
-  EXPECT_EQ(cost.BatchNanos(1000), 5000 + 2000);
+  cost.bucket_us = 5;
+  EXPECT_EQ(cost.BucketNanos(1000), 5000);
+  cost.bucket_ns_per_byte = 2;
+  EXPECT_EQ(cost.BucketNanos(1000), 5000 + 2000);
   cost.chunk_bytes = 400;
-  EXPECT_EQ(cost.BatchNanos(1000), 3 * 5000 + 2000);
-  EXPECT_EQ(cost.BatchNanos(800), 2 * 5000 + 1600);
-  EXPECT_EQ(cost.BatchNanos(0), 5000);
+  EXPECT_EQ(cost.BucketNanos(1000), 3 * 5000 + 2000);
+  EXPECT_EQ(cost.BucketNanos(800), 2 * 5000 + 1600);
+  EXPECT_EQ(cost.BucketNanos(0), 5000);
 }
 
 TEST(SimulationTest, BucketsTakeTheTimeOfTheirBytes) {
   SimulationOptions options;
   options.workload = *ParseGradients("1000000\n1000000\n");
-  options.cost.batch_ns_per_byte = 1;
+  options.cost.bucket_ns_per_byte = 1;
   const auto result = Simulate(options);
   ASSERT_TRUE(result.ok()) << result.status();
   const auto steps = static_cast<double>(options.steps);
-  EXPECT_NEAR(std::accumulate(result->batches_ms.begin(),
-                              result->batches_ms.end(), 0.0) /
+  EXPECT_NEAR(std::accumulate(result->buckets_ms.begin(),
+                              result->buckets_ms.end(), 0.0) /
                   steps,
               8, 1e-9);
   EXPECT_NEAR(std::accumulate(result->computation_ms.begin(),

@@ -70,10 +70,10 @@ def dry_run():
 
 class PublishedA64fxTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="a64")  # short: sockets lie in it
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.topology = os.path.join(self.folder, "a64fx.xml")
+        directory = tempfile.TemporaryDirectory(prefix="a64")  # short: sockets lie in it
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.topology = os.path.join(self.directory, "a64fx.xml")
         with open(self.topology, "w", encoding="utf-8") as file:
             file.write(hwloc_xml())
 
@@ -88,7 +88,7 @@ class PublishedA64fxTest(unittest.TestCase):
         return self.fail(text)
 
     def map_of_open_mpi(self, words, nodes):
-        environment = {**AS_ROOT, "TMPDIR": self.folder}
+        environment = {**AS_ROOT, "TMPDIR": self.directory}
         # mpirun fails, because it starts nothing, but it prints the map before.
         return subprocess.run(
             ["mpirun", "--mca", "ras_simulator_num_nodes", str(nodes), "--mca", "ras_simulator_slots", "48",

@@ -36,13 +36,13 @@ class LaunchTest(unittest.TestCase):
     def test_a_batch_job_of_several_hosts_needs_their_names(self):
         job = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "2",
                "SLURM_TASKS_PER_NODE": "1(x2)"}
-        with tempfile.TemporaryDirectory(prefix="sweep") as folder:
-            spec = os.path.join(folder, "spec.txt")
+        with tempfile.TemporaryDirectory(prefix="sweep") as directory:
+            spec = os.path.join(directory, "spec.txt")
             with open(spec, "w", encoding="utf-8") as file:
                 file.write('command: ["%s", "{report}", "/none"] ranks: 2 repeats: 1 '
                            'scaling: STRONG' % TRAINER)
             sweep = subprocess.run(
-                [SWEEP, spec, "--output", os.path.join(folder, "out"), "--launcher-program",
+                [SWEEP, spec, "--output", os.path.join(directory, "out"), "--launcher-program",
                  LAUNCHER], env={**os.environ, **AS_ROOT, **job}, text=True, capture_output=True,
                 check=False)
             self.assertEqual(sweep.returncode, 2, sweep.stdout + sweep.stderr)
@@ -52,21 +52,21 @@ class LaunchTest(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(
             ("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
         environment.update(AS_ROOT)
-        with tempfile.TemporaryDirectory(prefix="sweep") as folder:
-            spec = os.path.join(folder, "spec.txt")
+        with tempfile.TemporaryDirectory(prefix="sweep") as directory:
+            spec = os.path.join(directory, "spec.txt")
             with open(spec, "w", encoding="utf-8") as file:
                 file.write(SPEC % TRAINER)
             sweep = subprocess.run(
-                [SWEEP, spec, "--output", os.path.join(folder, "out"), "--launcher-program",
+                [SWEEP, spec, "--output", os.path.join(directory, "out"), "--launcher-program",
                  LAUNCHER], env=environment, text=True, capture_output=True, check=False)
             self.assertEqual(sweep.returncode, 0, sweep.stdout + sweep.stderr)
-            with open(os.path.join(folder, "out", "results.jsonl"), encoding="utf-8") as file:
+            with open(os.path.join(directory, "out", "results.jsonl"), encoding="utf-8") as file:
                 samples = [json.loads(line) for line in file.read().splitlines()[1:]]
             self.assertEqual(len(samples), 5)
             for sample in samples:
                 with self.subTest(sample["setting"]):
                     self.assertEqual(sample["failure"], "")
-                    with open(os.path.join(folder, "out", sample["report"]),
+                    with open(os.path.join(directory, "out", sample["report"]),
                               encoding="utf-8") as file:
                         report = json.load(file)
                     self.assertEqual(str(sample["threads_used"]), report["threads"])

@@ -38,12 +38,12 @@ items_per_epoch: 1000
 
 class SweepTest(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="sweep")
-        self.addCleanup(self.folder.cleanup)
+        self.directory = tempfile.TemporaryDirectory(prefix="sweep")
+        self.addCleanup(self.directory.cleanup)
         self.calls = self.path("calls")
 
     def path(self, *names):
-        return os.path.join(self.folder.name, *names)
+        return os.path.join(self.directory.name, *names)
 
     def environment(self, variables):
         return {**os.environ, "FAKE_CALLS": self.calls, **variables}
@@ -55,7 +55,7 @@ class SweepTest(unittest.TestCase):
 
     def run_program(self, *arguments, code=0, **variables):
         done = subprocess.run([PROGRAM, *arguments], env=self.environment(variables), text=True,
-                              cwd=self.folder.name, capture_output=True, check=False)
+                              cwd=self.directory.name, capture_output=True, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -323,10 +323,10 @@ class SweepTest(unittest.TestCase):
         text = self.run_program(self.write_cluster_spec(), "--dry-run", "-o", "out")
         lines = text.splitlines()
         self.assertEqual(lines[0], "# 2 ranks x 2 threads, a")
-        folder = os.path.realpath(self.path("out")) + "/runs/"
-        start = "hvdliterun -np 2 -H node1:2 --threads 2 --set 'A=x y' --timeline " + folder
+        directory = os.path.realpath(self.path("out")) + "/runs/"
+        start = "hvdliterun -np 2 -H node1:2 --threads 2 --set 'A=x y' --timeline " + directory
         self.assertEqual(lines[1][:len(start)], start)
-        self.assertRegex(lines[1], r"/trace\.json %s --report %s[^ ]*/1/report\.json$" % (TRAINER, folder))
+        self.assertRegex(lines[1], r"/trace\.json %s --report %s[^ ]*/1/report\.json$" % (TRAINER, directory))
         self.assertTrue(lines[5].startswith("hvdliterun -np 8 -H node1:2,node2:2,node3:2,node4:2 "), lines[5])
         self.assertRegex(lines[7], "^B=2 HVDLITE_TIMELINE=[^ ]* %s --report " % TRAINER)
         self.assertEqual(lines[8:], ["# 8 runs: each command 2 times, at most 600 s"])
@@ -430,7 +430,7 @@ class SweepTest(unittest.TestCase):
             with self.subTest(name):
                 if os.path.exists(self.calls):
                     os.remove(self.calls)
-                folder = command[command.index("--output") + 1] = self.path(name.name)
+                directory = command[command.index("--output") + 1] = self.path(name.name)
                 with subprocess.Popen([PROGRAM, *command],
                                       env=self.environment(variables), text=True,
                                       stdout=subprocess.PIPE) as child:
@@ -441,7 +441,7 @@ class SweepTest(unittest.TestCase):
                 self.assertRegex(text, r"(?m)^ +1  .*blas=fast")
                 self.assertIn("The search is not finished", text)
                 self.assertIn("interrupted; run the command again to continue", text)
-                self.assertIn(self.read(folder, "tuning.txt"), text)
+                self.assertIn(self.read(directory, "tuning.txt"), text)
 
     def test_tune_without_time_for_one_run_asks_for_more_minutes(self):
         text = self.run_program("tune", "--minutes", "0.02", "--launcher-program", LAUNCHER, "--", TRAINER,

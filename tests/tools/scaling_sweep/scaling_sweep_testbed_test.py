@@ -32,13 +32,13 @@ traces: NONE
 
 class TestbedSweepTest(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="sweep")
-        self.addCleanup(self.folder.cleanup)
+        self.directory = tempfile.TemporaryDirectory(prefix="sweep")
+        self.addCleanup(self.directory.cleanup)
         with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
             file.write(SPEC % TRAINER)
 
     def path(self, *names):
-        return os.path.join(self.folder.name, *names)
+        return os.path.join(self.directory.name, *names)
 
     def samples(self):
         with open(self.path("out", "results.jsonl"), encoding="utf-8") as file:

@@ -78,18 +78,18 @@ TEST(PageRowsTest, SlicesThatOverlapTooMuchShareTheLastRow) {
 TEST(PageRowsTest, TracksOfARankAreInReadingOrder) {
   TraceMaker maker;
   maker.trace_.processes.at(0).is_rank = true;
-  for (const int lane :
-       {timeline::kFirstTensorLane, timeline::kBatchLane, timeline::kChunkLane,
-        timeline::kUserLane, timeline::kStepLane}) {
-    maker.Add(0, 1, 0, lane);
+  for (const int track :
+       {timeline::kFirstTensorTrack, timeline::kBucketTrack,
+        timeline::kChunkTrack, timeline::kUserTrack, timeline::kStepTrack}) {
+    maker.Add(0, 1, 0, track);
   }
-  std::vector<int64_t> lanes;
+  std::vector<int64_t> tracks;
   for (const PageRow& row : MakePageRows(maker.trace_)) {
-    lanes.push_back(row.tid);
+    tracks.push_back(row.tid);
   }
-  EXPECT_THAT(lanes, ElementsAre(timeline::kStepLane, timeline::kUserLane,
-                                 timeline::kBatchLane, timeline::kChunkLane,
-                                 timeline::kFirstTensorLane));
+  EXPECT_THAT(tracks, ElementsAre(timeline::kStepTrack, timeline::kUserTrack,
+                                  timeline::kBucketTrack, timeline::kChunkTrack,
+                                  timeline::kFirstTensorTrack));
 }
 
 TEST(PageRowsTest, EveryLevelAddsUpToTheSlices) {
@@ -211,8 +211,8 @@ class HtmlPageTest : public ::testing::Test {
     return json::parse(page.substr(from, page.find("</script>", from) - from));
   }
 
-  const timeline::TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json");
+  const timeline::TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json");
   std::ostringstream out_;
   std::ostringstream err_;
 };
@@ -261,7 +261,7 @@ TEST_F(HtmlPageTest, NoTextOfATraceBecomesMarkup) {
                  R"(","pid":1,"tid":1,"ts":1,"dur":2,"args":{"tensor":")", evil,
                  R"("}},{"ph":"X","name":"bad )", "\xff\xfe",
                  R"(","pid":1,"tid":1,"ts":5,"dur":2}])"));
-  const std::string page_path = folder_.File("<b>.html");
+  const std::string page_path = directory_.File("<b>.html");
   ASSERT_EQ(Run({"html", path_, "-o", page_path}), 0) << err_.str();
   const std::string page = timeline::ReadWholeFile(page_path);
   EXPECT_THAT(page, Not(HasSubstr("<img")));
@@ -281,14 +281,14 @@ TEST_F(HtmlPageTest, EmptyTraceMakesAPage) {
 
 TEST_F(HtmlPageTest, FailedWriteIsAnErrorAndLeavesNothing) {
   timeline::WriteFile(path_, kSmallTrace);
-  const std::string missing = folder_.File("missing/page.html");
+  const std::string missing = directory_.File("missing/page.html");
   EXPECT_EQ(Run({"html", path_, "-o", missing}), 1);
   EXPECT_THAT(err_.str(), HasSubstr("missing/page.html"));
-  const std::string folder = folder_.File("folder");
-  std::filesystem::create_directory(folder);
-  EXPECT_EQ(Run({"html", path_, "-o", folder}), 1);
+  const std::string directory = directory_.File("directory");
+  std::filesystem::create_directory(directory);
+  EXPECT_EQ(Run({"html", path_, "-o", directory}), 1);
   EXPECT_THAT(err_.str(),
-              HasSubstr(folder + "' (--output): it is a directory"));
+              HasSubstr(directory + "' (--output): it is a directory"));
   EXPECT_EQ(Run({"html", path_, "-o", path_, "--overwrite"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("this command reads"));
   EXPECT_EQ(timeline::ReadWholeFile(path_), kSmallTrace);
@@ -296,7 +296,7 @@ TEST_F(HtmlPageTest, FailedWriteIsAnErrorAndLeavesNothing) {
 
 TEST_F(HtmlPageTest, OverwriteReplacesAnEarlierPage) {
   timeline::WriteFile(path_, kSmallTrace);
-  const std::string page_path = folder_.File("page.html");
+  const std::string page_path = directory_.File("page.html");
   timeline::WriteFile(page_path, "earlier");
   EXPECT_EQ(Run({"html", "--output", page_path, path_}), 2);
   EXPECT_EQ(timeline::ReadWholeFile(page_path), "earlier");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests the HTML page of timeline_viewer in a headless Chromium.
 
-usage: html_page_test.py TIMELINE_VIEWER [--screenshots FOLDER]
+usage: html_page_test.py TIMELINE_VIEWER [--screenshots DIRECTORY]
 
 Ends with 77 (skipped) if Chromium or its driver is not installed (tools/setup
 --browser).
@@ -56,14 +56,14 @@ image.src = `data:image/png;base64,${png}`;"""
 class HtmlPageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder.name
-        cls.trace = os.path.join(cls.folder, "trace.json")
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.directory = directory.name
+        cls.trace = os.path.join(cls.directory, "trace.json")
         subprocess.run([sys.executable, "-B", os.path.join(HERE, "make_trace.py"), cls.trace],
                        check=True)
         cls.page = cls.make_page(cls.trace)
-        other = os.path.join(cls.folder, "horovod.json")
+        other = os.path.join(cls.directory, "horovod.json")
         with open(other, "w", encoding="utf-8") as file:
             json.dump(HOROVOD, file)
         cls.other_page = cls.make_page(other)
@@ -296,7 +296,7 @@ class HtmlPageTest(unittest.TestCase):
         start, end = self.window()
         selected = self.state("selected")
         self.assertAlmostEqual(selected["duration"] / (end - start), 1 / 1.4, places=2)
-        self.browser.keys("/_BATCH" + browser.ENTER * 3)
+        self.browser.keys("/_BUCKET" + browser.ENTER * 3)
         self.settle()
         details = self.browser.text("#details")
         for word in ("bucket", "tensors", "bytes", "SHM by chunks"):

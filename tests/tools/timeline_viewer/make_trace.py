@@ -14,8 +14,8 @@ import argparse
 import json
 import random
 
-BATCH_LANE, USER_LANE, STEP_LANE, FIRST_TENSOR_LANE = 1, 3, 4, 10
-TENSORS_PER_BATCH = 8
+BUCKET_TRACK, USER_TRACK, STEP_TRACK, FIRST_TENSOR_TRACK = 1, 3, 4, 10
+TENSORS_PER_BUCKET = 8
 US_PER_MS = 1000.0
 
 
@@ -26,43 +26,43 @@ class Writer:
         self.file = file
         self.file.write("[\n")
         self.lines = 0
-        self.lanes = set()
+        self.tracks = set()
 
     def line(self, event):
         self.file.write((",\n" if self.lines else "") + json.dumps(event, separators=(",", ":")))
         self.lines += 1
 
-    def metadata(self, what, rank, lane, /, **args):
-        self.line({"name": what, "ph": "M", "pid": rank, "tid": lane, "args": args})
+    def metadata(self, what, rank, track, /, **args):
+        self.line({"name": what, "ph": "M", "pid": rank, "tid": track, "args": args})
 
     def rank(self, rank, size):
         host = f"node{rank // 2}"
-        self.metadata("process_name", rank, BATCH_LANE, name=f"rank {rank} ({host})")
-        self.metadata("hvdlite_trace", rank, BATCH_LANE, rank=rank, size=size, host=host,
+        self.metadata("process_name", rank, BUCKET_TRACK, name=f"rank {rank} ({host})")
+        self.metadata("hvdlite_trace", rank, BUCKET_TRACK, rank=rank, size=size, host=host,
                       clock="CLOCK_MONOTONIC", clock_offset_ns=0, cpus=8, cpu_list="0-7",
                       fusion_threshold_bytes=67108864, min_batch_bytes=0)
 
-    def slice(self, rank, lane, name, start_us, end_us, **args):
-        if (rank, lane) not in self.lanes:
-            self.lanes.add((rank, lane))
-            names = {BATCH_LANE: "batch", USER_LANE: "application", STEP_LANE: "steps"}
-            self.metadata("thread_name", rank, lane,
-                          name=names.get(lane, f"tensors {lane - FIRST_TENSOR_LANE + 1}"))
+    def slice(self, rank, track, name, start_us, end_us, **args):
+        if (rank, track) not in self.tracks:
+            self.tracks.add((rank, track))
+            names = {BUCKET_TRACK: "bucket", USER_TRACK: "application", STEP_TRACK: "steps"}
+            self.metadata("thread_name", rank, track,
+                          name=names.get(track, f"tensors {track - FIRST_TENSOR_TRACK + 1}"))
         start_ns = round(start_us * 1000)
         duration_ns = max(round(end_us * 1000) - start_ns, 0)
         event = {"ts": start_ns / 1000, "dur": duration_ns / 1000, "ph": "X", "name": name,
-                 "pid": rank, "tid": lane}
+                 "pid": rank, "tid": track}
         if args:
             event["args"] = args
         self.line(event)
 
     def counter(self, rank, name, time_us, **values):
         self.line({"ts": round(time_us, 3), "ph": "C", "name": name, "pid": rank,
-                   "tid": BATCH_LANE, "args": values})
+                   "tid": BUCKET_TRACK, "args": values})
 
     def finish(self, ranks):
         for rank in range(ranks):
-            self.metadata("hvdlite_dropped_events", rank, BATCH_LANE, dropped_events=0)
+            self.metadata("hvdlite_dropped_events", rank, BUCKET_TRACK, dropped_events=0)
         self.file.write("\n]\n")
 
 
@@ -71,7 +71,7 @@ class Training:
         self.writer = writer
         self.options = options
         self.random = random.Random(options.seed)
-        self.batch = 0
+        self.bucket = 0
         self.tensors = [(f"layer{i // 4 + 1}.{i % 4}.conv{i % 2 + 1}.weight",
                          4 * 64 * (1 << (i * 10 // options.tensors)) * 9)
                         for i in range(options.tensors)]
@@ -86,23 +86,23 @@ class Training:
             loaded = starts[rank] + 3 * US_PER_MS * self.random.uniform(0.6, 2)
             forward = loaded + 14 * US_PER_MS * noise * slow
             backward = forward + 30 * US_PER_MS * noise * slow
-            self.writer.slice(rank, USER_LANE, "LOAD_BATCH", starts[rank], loaded)
-            self.writer.slice(rank, USER_LANE, "FORWARD", loaded, forward)
-            self.writer.slice(rank, USER_LANE, "BACKWARD", forward, backward)
+            self.writer.slice(rank, USER_TRACK, "LOAD_BATCH", starts[rank], loaded)
+            self.writer.slice(rank, USER_TRACK, "FORWARD", loaded, forward)
+            self.writer.slice(rank, USER_TRACK, "BACKWARD", forward, backward)
             computed.append(backward)
             count = len(self.tensors)
             submitted.append([forward + (backward - forward) * (i + 1) / count
                               for i in range(count)])
         free = [0.0] * self.options.ranks
-        for first in range(0, len(self.tensors), TENSORS_PER_BATCH):
-            members = range(first, min(first + TENSORS_PER_BATCH, len(self.tensors)))
+        for first in range(0, len(self.tensors), TENSORS_PER_BUCKET):
+            members = range(first, min(first + TENSORS_PER_BUCKET, len(self.tensors)))
             free = self.reduce(members, submitted, free)
         ends = []
         for rank in ranks:
             waited = max(free[rank], computed[rank]) + 20
-            self.writer.slice(rank, USER_LANE, "WAIT_FOR_GRADIENTS", computed[rank], waited)
+            self.writer.slice(rank, USER_TRACK, "WAIT_FOR_GRADIENTS", computed[rank], waited)
             end = waited + 2 * US_PER_MS
-            self.writer.slice(rank, STEP_LANE, "TRAINING_STEP", starts[rank], end, step=number)
+            self.writer.slice(rank, STEP_TRACK, "TRAINING_STEP", starts[rank], end, step=number)
             ends.append(end)
         return ends
 
@@ -113,7 +113,7 @@ class Training:
         last = max(range(len(ready)), key=lambda rank: ready[rank])
         late = ready[last] - sorted(ready)[-2] if len(ready) > 1 else 0
         size = sum(self.tensors[i][1] for i in members)
-        self.batch += 1
+        self.bucket += 1
         ends = []
         begin = max(ready[last], max(free)) + 60
         for rank in range(len(submitted)):
@@ -123,19 +123,19 @@ class Training:
             reduced = copied + 120 + size / 2500
             end = reduced + size / 9000
             for place, i in enumerate(members):
-                lane = FIRST_TENSOR_LANE + (i % (2 * TENSORS_PER_BATCH))
+                track = FIRST_TENSOR_TRACK + (i % (2 * TENSORS_PER_BUCKET))
                 name, count = self.tensors[i]
-                write(rank, lane, "NEGOTIATE_ALLREDUCE", submitted[rank][i], start, tensor=name,
+                write(rank, track, "NEGOTIATE_ALLREDUCE", submitted[rank][i], start, tensor=name,
                       bytes=count, last_rank=last, lateness_us=round(late), picked_up_us=30)
-                write(rank, lane, "ALLREDUCE", start, end, tensor=name, bytes=count,
-                      batch=self.batch)
-            said = {"batch": self.batch, "bytes": size}
-            write(rank, BATCH_LANE, "ALLREDUCE_BATCH", start, end, batch=self.batch,
+                write(rank, track, "ALLREDUCE", start, end, tensor=name, bytes=count,
+                      bucket=self.bucket)
+            said = {"bucket": self.bucket, "bytes": size}
+            write(rank, BUCKET_TRACK, "ALLREDUCE_BUCKET", start, end, bucket=self.bucket,
                   tensors=len(members), bytes=size, algorithm="SHM by chunks")
-            write(rank, BATCH_LANE, "WAIT_FOR_RANKS", start, gate, **said)
-            write(rank, BATCH_LANE, "MEMCPY_IN_FUSION_BUFFER", gate, copied, **said)
-            write(rank, BATCH_LANE, "SHM_ALLREDUCE", copied, reduced, **said)
-            write(rank, BATCH_LANE, "MEMCPY_OUT_FUSION_BUFFER", reduced, end, **said)
+            write(rank, BUCKET_TRACK, "WAIT_FOR_RANKS", start, gate, **said)
+            write(rank, BUCKET_TRACK, "MEMCPY_IN_FUSION_BUFFER", gate, copied, **said)
+            write(rank, BUCKET_TRACK, "SHM_ALLREDUCE", copied, reduced, **said)
+            write(rank, BUCKET_TRACK, "MEMCPY_OUT_FUSION_BUFFER", reduced, end, **said)
             ends.append(end)
         return ends
 

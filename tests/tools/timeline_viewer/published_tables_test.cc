@@ -29,7 +29,7 @@ struct PublishedRow {
 };
 
 std::vector<PublishedRow> ReadTable(const std::string& compiler) {
-  std::ifstream file(HVDLITE_SOURCE_FOLDER
+  std::ifstream file(HVDLITE_SOURCE_DIRECTORY
                      "/tools/timeline_viewer/tables/a64fx_negotiation.json");
   const nlohmann::json tables = nlohmann::json::parse(file);
   std::vector<PublishedRow> rows;
@@ -93,12 +93,12 @@ class PublishedTablesTest : public ::testing::Test {
   }
 
   std::string Write(const std::string& compiler) {
-    const std::string path = folder_.File(compiler + ".json");
+    const std::string path = directory_.File(compiler + ".json");
     timeline::WriteFile(path, TraceOf(ReadTable(compiler)));
     return path;
   }
 
-  const timeline::TemporaryFolder folder_;
+  const timeline::TemporaryDirectory directory_;
 };
 
 TEST_F(PublishedTablesTest, EveryCellIsReproduced) {

@@ -63,9 +63,9 @@ class RepairTest : public ::testing::Test {
     return WholeEvents(text);
   }
 
-  const timeline::TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json");
-  const std::string out_ = folder_.File("mended.json");
+  const timeline::TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json");
+  const std::string out_ = directory_.File("mended.json");
 };
 
 TEST_F(RepairTest, EveryCutKeepsTheCompleteEvents) {
@@ -169,7 +169,7 @@ TEST_F(RepairTest, ObjectKeepsItsOtherMembers) {
 }
 
 TEST_F(RepairTest, PackedTracesAreReadAndWritten) {
-  const std::string packed = folder_.File("packed.json.gz");
+  const std::string packed = directory_.File("packed.json.gz");
   WriteFile(path_, kPart);
   ASSERT_TRUE(RepairTraceFile(path_, packed).ok());
   const std::string bytes = ReadWholeFile(packed);
@@ -185,12 +185,13 @@ TEST_F(RepairTest, PackedTracesAreReadAndWritten) {
 TEST_F(RepairTest, FailedWriteIsAnError) {
   WriteFile(path_, kPart);
   EXPECT_THAT(
-      std::string(RepairTraceFile(path_, folder_.File("")).status().message()),
-      HasSubstr("is not a regular file"));
-  EXPECT_THAT(
       std::string(
-          RepairTraceFile(path_, folder_.File("no/x.json")).status().message()),
-      HasSubstr("cannot write"));
+          RepairTraceFile(path_, directory_.File("")).status().message()),
+      HasSubstr("is not a regular file"));
+  EXPECT_THAT(std::string(RepairTraceFile(path_, directory_.File("no/x.json"))
+                              .status()
+                              .message()),
+              HasSubstr("cannot write"));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class SliceTest : public ::testing::Test {
     for (int64_t step = 1; step <= 3; ++step) {
       const int64_t start_ns = step * 10'000'000 - offset_ns;
       (*recorder)->Record({.name = "TRAINING_STEP",
-                           .lane = timeline::kStepLane,
+                           .track = timeline::kStepTrack,
                            .start_ns = start_ns,
                            .duration_ns = 10'000'000,
                            .args = {{"step", step}}});
@@ -71,10 +71,10 @@ class SliceTest : public ::testing::Test {
     return slices;
   }
 
-  const timeline::TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json");
-  const std::string part_ = folder_.File("part.json");
-  const std::string other_ = folder_.File("other.json");
+  const timeline::TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json");
+  const std::string part_ = directory_.File("part.json");
+  const std::string other_ = directory_.File("other.json");
   std::ostringstream out_;
   std::ostringstream err_;
 };

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
-using timeline::TemporaryFolder;
+using timeline::TemporaryDirectory;
 using timeline::TraceRecorder;
 
 class TimelineViewerTest : public ::testing::Test {
@@ -49,25 +49,25 @@ class TimelineViewerTest : public ::testing::Test {
     options.host = absl::StrCat("node", rank);
     auto recorder = TraceRecorder::Open(options, kViewerClock);
     ASSERT_TRUE(recorder.ok()) << recorder.status();
-    const auto record = [&](const char* name, int lane, int64_t start,
+    const auto record = [&](const char* name, int track, int64_t start,
                             int64_t end) {
       (*recorder)->Record({.name = name,
-                           .lane = lane,
+                           .track = track,
                            .start_ns = start * unit_ns,
                            .duration_ns = (end - start) * unit_ns,
                            .args = {}});
     };
-    record("NEGOTIATE_ALLREDUCE", timeline::kFirstTensorLane, 0, 4);
-    record("MEMCPY_IN_FUSION_BUFFER", timeline::kBatchLane, 4, 5);
-    record("MPI_ALLREDUCE", timeline::kBatchLane, 5, 8);
-    record("CHUNK", timeline::kChunkLane, 5, 6);
-    record("MEMCPY_OUT_FUSION_BUFFER", timeline::kBatchLane, 8, 9);
-    record("ALLREDUCE", timeline::kBatchLane, 4, 10);
+    record("NEGOTIATE_ALLREDUCE", timeline::kFirstTensorTrack, 0, 4);
+    record("MEMCPY_IN_FUSION_BUFFER", timeline::kBucketTrack, 4, 5);
+    record("MPI_ALLREDUCE", timeline::kBucketTrack, 5, 8);
+    record("CHUNK", timeline::kChunkTrack, 5, 6);
+    record("MEMCPY_OUT_FUSION_BUFFER", timeline::kBucketTrack, 8, 9);
+    record("ALLREDUCE", timeline::kBucketTrack, 4, 10);
     ASSERT_TRUE((*recorder)->Close().ok());
   }
 
-  const TemporaryFolder folder_;
-  const std::string path_ = folder_.File("trace.json");
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("trace.json");
   std::ostringstream out_;
   std::ostringstream err_;
 };
@@ -192,7 +192,7 @@ TEST_F(TimelineViewerTest, ProfileHasItsRankAndItsParts) {
   EXPECT_EQ(Tables({"steps", path_})["steps"][0]["rank"], 3);
   // Nothing counts as hidden in a profile.
   EXPECT_EQ(Tables({"overlap", path_})["overlap"][0],
-            nlohmann::json::parse(R"({"rank": 3, "batches ms/step": 0.4})"));
+            nlohmann::json::parse(R"({"rank": 3, "buckets ms/step": 0.4})"));
   EXPECT_EQ(Run({path_}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("\nRank:      3 of 8 ("));
   timeline::WriteFile(path_, absl::StrCat("{", kEvents));
@@ -269,9 +269,9 @@ TEST_F(TimelineViewerTest, StragglersReportsSumsAndMeans) {
                {"ph":"X","name":"NEGOTIATE_ALLREDUCE","pid":$0,"tid":10,
                 "ts":$1,"dur":$3},
                {"ph":"X","name":"ALLREDUCE","pid":$0,"tid":10,"ts":900,
-                "dur":100,"args":{"batch":1}},
-               {"ph":"X","name":"ALLREDUCE_BATCH","pid":$0,"tid":1,"ts":900,
-                "dur":100,"args":{"batch":1}})",
+                "dur":100,"args":{"bucket":1}},
+               {"ph":"X","name":"ALLREDUCE_BUCKET","pid":$0,"tid":1,"ts":900,
+                "dur":100,"args":{"bucket":1}})",
             rank, submitted_us, 1'000 - submitted_us, 900 - submitted_us));
   }
   timeline::WriteFile(path_, events + "]");
@@ -300,9 +300,9 @@ struct WrongCase {
 
 TEST_F(TimelineViewerTest, ErrorsNameTheirCause) {
   RecordRank(0, 1'000'000);
-  const std::string no_json = folder_.File("no.json");
+  const std::string no_json = directory_.File("no.json");
   timeline::WriteFile(no_json, "no JSON");
-  const std::string none = folder_.File("none.json");
+  const std::string none = directory_.File("none.json");
   for (const WrongCase& wrong : std::vector<WrongCase>{
            {{}, 2, "TRACE is required"},
            {{"--fast", path_}, 2, "unknown flag --fast"},

@@ -129,8 +129,8 @@ TEST(TimelineTest, FileThatOneRankCannotWriteFailsOnAllRanks) {
   const std::string good = TracePath("ok");
   const bool bad = rank() == size() - 1;
   ExpectSameError(
-      [&] { start_timeline(bad ? "/nonexistent/folder/trace.json" : good); },
-      "/nonexistent/folder");
+      [&] { start_timeline(bad ? "/nonexistent/directory/trace.json" : good); },
+      "/nonexistent/directory");
   start_timeline(good);
   stop_timeline();
   if (rank() == 0) std::remove(good.c_str());

@@ -274,8 +274,8 @@ TEST_F(CheckpointTest, WriterSavesOneAfterTheOtherAndEndsWithTheLast) {
 }
 
 TEST_F(CheckpointTest, RepeatedFailuresOfBackgroundSavesAreOneWarning) {
-  const std::filesystem::path folder = directory_ / "folder";
-  const std::string path = folder / "c.pt";
+  const std::filesystem::path directory = directory_ / "directory";
+  const std::string path = directory / "c.pt";
   const Training training(1);
   CheckpointWriter writer(path);
   const auto save = [&](bool succeeds) {
@@ -287,9 +287,9 @@ TEST_F(CheckpointTest, RepeatedFailuresOfBackgroundSavesAreOneWarning) {
   EXPECT_THAT(save(false), AllOf(HasSubstr("warning"), HasSubstr(path),
                                  HasSubstr("No such file")));
   EXPECT_EQ(save(false), "");
-  std::filesystem::create_directory(folder);
+  std::filesystem::create_directory(directory);
   EXPECT_EQ(save(true), "");
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
   EXPECT_THAT(save(false), HasSubstr("warning"));
 }
 

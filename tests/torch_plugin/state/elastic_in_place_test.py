@@ -19,11 +19,11 @@ MAJOR = re.search(r"\(Open MPI\) (\d+)", VERSION)
 
 class ElasticInPlaceTest(unittest.TestCase):
     def run_ranks(self, *words, minimum=1, **environment):
-        with tempfile.TemporaryDirectory(prefix="hvd", dir="/tmp") as folder:
+        with tempfile.TemporaryDirectory(prefix="hvd", dir="/tmp") as directory:
             return subprocess.run(
                 [HVDLITERUN, "-np", "3", "--threads", "1", "--oversubscribe", "--allow-run-as-root", "--in-place",
                  "--min-np", str(minimum), PROGRAM, *words], text=True,
-                env={**os.environ, "TMPDIR": folder, **environment},
+                env={**os.environ, "TMPDIR": directory, **environment},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
 
     def test_any_rank_can_be_lost(self):
@@ -48,13 +48,13 @@ class ElasticInPlaceTest(unittest.TestCase):
         self.assertIn("samples counted 3 to 3 times\n", result.stdout)
 
     def test_generations_of_the_file_differ(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "run.pt")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "run.pt")
             result = self.run_ranks(path, "4", "0")
             self.assertEqual(result.returncode, 0, result.stderr)
-            names = sorted(os.listdir(folder))
+            names = sorted(os.listdir(directory))
             self.assertEqual(len(names), 2, names)
-            generations = [pathlib.Path(folder, name).read_bytes() for name in names]
+            generations = [pathlib.Path(directory, name).read_bytes() for name in names]
             self.assertNotEqual(*generations)
 
     def test_too_few_ranks_are_a_failure(self):

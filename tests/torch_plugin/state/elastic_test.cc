@@ -402,7 +402,7 @@ TEST_F(ElasticTest, FilesOfSaveCheckpointNeedAReader) {
 }
 
 TEST_F(ElasticTest, DiskThatFailsIsAWarningUntilTheEnd) {
-  const std::string path = directory_ / "folder" / "c.pt";
+  const std::string path = directory_ / "directory" / "c.pt";
   State state(StateOptions().path(path).store(""));
   int64_t step = 1;
   state.value("step", step);
@@ -411,7 +411,7 @@ TEST_F(ElasticTest, DiskThatFailsIsAWarningUntilTheEnd) {
   EXPECT_THAT(ErrorText([&] { state.flush(); }), HasSubstr("c.pt'"));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr(rank() == 0 ? "No such file" : ""));
-  std::filesystem::create_directory(directory_ / "folder");
+  std::filesystem::create_directory(directory_ / "directory");
   state.commit();
   state.flush();
   EXPECT_EQ(std::filesystem::exists(path), rank() == 0);

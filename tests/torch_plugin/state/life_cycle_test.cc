@@ -288,14 +288,14 @@ TEST(LifeCycleTest, TimelineThatCannotBeWrittenIsAnErrorOfTheArgument) {
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   Config config = Config::from_env();
-  config.timeline = "/nonexistent/folder/trace.json";
+  config.timeline = "/nonexistent/directory/trace.json";
   try {
     init(config);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const WorldBroken& error) {
     ADD_FAILURE() << "the world is broken: " << error.what();
   } catch (const c10::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("/nonexistent/folder"));
+    EXPECT_THAT(error.what(), HasSubstr("/nonexistent/directory"));
   }
   EXPECT_FALSE(is_initialized());
   config.timeline = "";

@@ -9,7 +9,7 @@
 
 #include "base/environment.h"
 #include "support/machine.h"
-#include "tests/testing/fakes/sweep_folder.h"
+#include "tests/testing/fakes/sweep_directory.h"
 #include "tests/torch_plugin/error_text.h"
 #include "tools/scaling_sweep/run/program_report.h"
 
@@ -17,7 +17,7 @@ namespace hvdlite {
 namespace {
 
 using scaling_sweep::ReadProgramReport;
-using scaling_sweep::SweepFolder;
+using scaling_sweep::SweepDirectory;
 using ::testing::HasSubstr;
 
 // Checks the report on rank 0, the only rank that writes it.
@@ -32,8 +32,8 @@ void ExpectSpeed(const std::string& file, int warmup_intervals, double speed,
 }
 
 TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
-  const SweepFolder folder;
-  const std::string file = folder / "report.json";
+  const SweepDirectory directory;
+  const std::string file = directory / "report.json";
   write_run_report(file, {.items_per_second = 1e9 / 3, .items = "images"});
   ExpectSpeed(file, 0, 1e9 / 3, at::get_num_threads());
   // Another report replaces it.
@@ -42,15 +42,15 @@ TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
                           .intervals = {1, 200, 400, 300},
                           .threads_per_rank = 7});
   ExpectSpeed(file, 1, 300, 7);
-  const auto files = std::filesystem::directory_iterator(folder.path());
+  const auto files = std::filesystem::directory_iterator(directory.path());
   EXPECT_EQ(std::distance(begin(files), end(files)), rank() == 0 ? 1 : 0);
 }
 
 TEST(RunReportTest, MachineHasHostAndVersions) {
-  const SweepFolder folder;
-  write_run_report(folder / "r.json", {.items_per_second = 1});
+  const SweepDirectory directory;
+  write_run_report(directory / "r.json", {.items_per_second = 1});
   if (rank() != 0) return;
-  const auto report = ReadProgramReport(folder / "r.json", "", 0);
+  const auto report = ReadProgramReport(directory / "r.json", "", 0);
   ASSERT_TRUE(report.ok()) << report.status();
   // The names and values are those of a trainer's report.
   std::map<std::string, std::string> machine = {{"host", base::HostName()}};
@@ -62,9 +62,9 @@ TEST(RunReportTest, MachineHasHostAndVersions) {
 }
 
 TEST(RunReportTest, InvalidValuesAreRejectedOnEveryRank) {
-  const SweepFolder folder;
+  const SweepDirectory directory;
   const auto error_of = [&](const RunReport& report) {
-    return ErrorText([&] { write_run_report(folder / "r.json", report); });
+    return ErrorText([&] { write_run_report(directory / "r.json", report); });
   };
   EXPECT_THAT(error_of({}), HasSubstr("items_per_second must be above 0"));
   EXPECT_THAT(error_of({.items_per_second = NAN}), HasSubstr("is nan"));
@@ -74,7 +74,7 @@ TEST(RunReportTest, InvalidValuesAreRejectedOnEveryRank) {
               HasSubstr("items 'a\"b' must consist of letters"));
   EXPECT_THAT(error_of({.items_per_second = 1, .threads_per_rank = -1}),
               HasSubstr("threads_per_rank is negative"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "r.json"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "r.json"));
 }
 
 TEST(RunReportTest, AFileThatCannotBeWrittenIsNamed) {

@@ -19,28 +19,28 @@ class WorkingDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     before_ = fs::current_path();
-    folder_ = broadcast_object(
+    directory_ = broadcast_object(
         (fs::temp_directory_path() /
          ("working_directory_test." + std::to_string(getpid())))
             .string(),
         0);
-    if (rank() == 0) fs::create_directories(folder_ / "other");
+    if (rank() == 0) fs::create_directories(directory_ / "other");
     barrier();
-    fs::current_path(folder_);
+    fs::current_path(directory_);
   }
   void TearDown() override {
     fs::current_path(before_);
     barrier();
-    if (rank() == 0) fs::remove_all(folder_);
+    if (rank() == 0) fs::remove_all(directory_);
   }
 
   static void GoElsewhere() { fs::current_path("other"); }
   // On rank 0 only.
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
-    for (const auto& file : fs::recursive_directory_iterator(folder_)) {
+    for (const auto& file : fs::recursive_directory_iterator(directory_)) {
       if (!file.is_directory()) {
-        names.push_back(fs::relative(file.path(), folder_).string());
+        names.push_back(fs::relative(file.path(), directory_).string());
       }
     }
     std::sort(names.begin(), names.end());
@@ -56,7 +56,7 @@ class WorkingDirectoryTest : public ::testing::Test {
 
  private:
   fs::path before_;
-  fs::path folder_;
+  fs::path directory_;
 };
 
 TEST_F(WorkingDirectoryTest, ATimelineIsMergedWhereItWasStarted) {

@@ -130,15 +130,15 @@ TEST_F(GeneratorsTest, PacsFilesHaveDomainsAndClasses) {
         << messages();
     EXPECT_THAT(messages(),
                 HasSubstr("wrote 56 images of 7 classes in 4 domains"));
-    const ImageFolder folder = ListImageFolder(output_, {});
-    EXPECT_THAT(folder.classes,
+    const ImageFolder directory = ListImageFolder(output_, {});
+    EXPECT_THAT(directory.classes,
                 ElementsAre("dog", "elephant", "giraffe", "guitar", "horse",
                             "house", "person"));
-    EXPECT_THAT(folder.domains.train,
+    EXPECT_THAT(directory.domains.train,
                 ElementsAre("art_painting", "cartoon", "photo"));
-    EXPECT_THAT(folder.domains.validation, ElementsAre("sketch"));
-    EXPECT_THAT(folder.train, SizeIs(3 * 7 * 2));
-    for (const LabelledFile& file : folder.validation) {
+    EXPECT_THAT(directory.domains.validation, ElementsAre("sketch"));
+    EXPECT_THAT(directory.train, SizeIs(3 * 7 * 2));
+    for (const LabelledFile& file : directory.validation) {
       EXPECT_EQ(ReadImageFile(file.path).height, 9);
     }
   }
@@ -148,9 +148,9 @@ TEST_F(GeneratorsTest, FullPacsHasThePublishedNumberOfImagesPerDomain) {
   ASSERT_EQ(Run("generate_pacs --full --size 8"), 0) << messages();
   EXPECT_THAT(messages(),
               HasSubstr("wrote 9991 images of 7 classes in 4 domains"));
-  const ImageFolder folder = ListImageFolder(output_, {});
-  EXPECT_THAT(folder.train, SizeIs(2048 + 2344 + 1670));
-  EXPECT_THAT(folder.validation, SizeIs(3929));
+  const ImageFolder directory = ListImageFolder(output_, {});
+  EXPECT_THAT(directory.train, SizeIs(2048 + 2344 + 1670));
+  EXPECT_THAT(directory.validation, SizeIs(3929));
 }
 
 TEST_F(GeneratorsTest, FilesDependOnlyOnTheSeed) {

@@ -200,11 +200,11 @@ TEST(SyntheticModelsTest, ImageLoadingHasNoModel) {
 void WritePictures(const TemporaryDirectory& directory) {
   for (const char* domain : {"a", "b", "c"}) {
     for (int label = 0; label < 7; ++label) {
-      const auto folder =
+      const auto class_directory =
           directory / domain / ("class" + std::to_string(label));
-      std::filesystem::create_directories(folder);
+      std::filesystem::create_directories(class_directory);
       for (int i = 0; i < 2; ++i) {
-        WriteImageFile(folder / (std::to_string(i) + ".jpg"),
+        WriteImageFile(class_directory / (std::to_string(i) + ".jpg"),
                        MakePatternPicture(0, label, /*side=*/20, 1, i),
                        ImageFormat::kJpeg);
       }

@@ -28,17 +28,17 @@ std::string Describe(const BlasFacts& facts) {
   return absl::StrCat(text, ", in ", facts.file);
 }
 
-bool IsFujitsus(const BlasSurroundings& around) {
+bool IsFujitsus(const BlasEnvironment& around) {
   return around.cpu_implementer == "0x46";
 }
 
 // OpenBLAS uses generic Armv8 kernels on a processor with SVE.
-bool LeavesSveUnused(const BlasFacts& facts, const BlasSurroundings& around) {
+bool LeavesSveUnused(const BlasFacts& facts, const BlasEnvironment& around) {
   return absl::EqualsIgnoreCase(facts.core, "armv8") &&
          around.cpu_flags.contains("sve");
 }
 
-std::string SveRemedy(const BlasFacts& facts, const BlasSurroundings& around) {
+std::string SveRemedy(const BlasFacts& facts, const BlasEnvironment& around) {
   if (!facts.own_core.empty() &&
       !absl::EqualsIgnoreCase(facts.own_core, "armv8")) {
     return "unset OPENBLAS_CORETYPE";
@@ -58,14 +58,15 @@ std::string SveRemedy(const BlasFacts& facts, const BlasSurroundings& around) {
 // The command that replaces the reference BLAS in `file`.
 std::string ReferenceBlasRemedy(const std::string& file,
                                 const std::string& library_path) {
-  const std::string folder = std::filesystem::path(file).parent_path();
+  const std::string directory = std::filesystem::path(file).parent_path();
   std::vector<std::string> kept;
   bool named = false;
   for (const absl::string_view view :
        absl::StrSplit(library_path, ':', absl::SkipEmpty())) {
     const std::string entry(view);
     std::error_code error;
-    if (entry == folder || std::filesystem::equivalent(entry, folder, error)) {
+    if (entry == directory ||
+        std::filesystem::equivalent(entry, directory, error)) {
       named = true;
     } else {
       kept.push_back(entry);
@@ -80,7 +81,7 @@ std::string ReferenceBlasRemedy(const std::string& file,
     return absl::StrCat("export LD_LIBRARY_PATH=", rest);
   }
   // Debian: /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0
-  const std::filesystem::path parent(folder);
+  const std::filesystem::path parent(directory);
   if (parent.filename() == "blas" &&
       parent.parent_path().parent_path() == "/usr/lib") {
     return absl::StrCat(
@@ -94,7 +95,7 @@ std::string ReferenceBlasRemedy(const std::string& file,
 
 }  // namespace
 
-Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
+Finding JudgeBlas(const BlasFacts& facts, const BlasEnvironment& around) {
   if (facts.file.empty()) {
     if (!around.program.empty()) {
       return {.verdict = Verdict::kNote,

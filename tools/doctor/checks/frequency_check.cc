@@ -13,24 +13,24 @@ FrequencyFacts GatherFrequency(const support::SystemFiles& files,
                                const std::vector<int>& cpus) {
   FrequencyFacts facts;
   for (const int cpu : cpus) {
-    const std::string folder =
+    const std::string directory =
         absl::StrCat("/sys/devices/system/cpu/cpu", cpu, "/cpufreq/");
     const std::string governor =
-        files.Line(folder + "scaling_governor").value_or("");
+        files.Line(directory + "scaling_governor").value_or("");
     if (governor.empty()) continue;
-    facts.driver = files.Line(folder + "scaling_driver").value_or("unknown");
+    facts.driver = files.Line(directory + "scaling_driver").value_or("unknown");
     if (std::find(facts.governors.begin(), facts.governors.end(), governor) ==
         facts.governors.end()) {
       facts.governors.push_back(governor);
     }
     const double limit =
-        files.Number(folder + "scaling_max_freq").value_or(0) / 1e6;
+        files.Number(directory + "scaling_max_freq").value_or(0) / 1e6;
     if (limit > 0 && (facts.limit_ghz == 0 || limit < facts.limit_ghz)) {
       facts.limit_ghz = limit;
     }
-    facts.maximum_ghz =
-        std::max(facts.maximum_ghz,
-                 files.Number(folder + "cpuinfo_max_freq").value_or(0) / 1e6);
+    facts.maximum_ghz = std::max(
+        facts.maximum_ghz,
+        files.Number(directory + "cpuinfo_max_freq").value_or(0) / 1e6);
   }
   return facts;
 }

@@ -21,9 +21,9 @@ HugePageFacts GatherHugePages(const support::SystemFiles& files,
       .page_kib = sysconf(_SC_PAGESIZE) / 1024,
       .large_page_library = support::HasLargePageLibrary(libraries),
       .large_page_type = environment.get("XOS_MMM_L_HPAGE_TYPE").value_or("")};
-  const std::string folder = "/sys/kernel/mm/hugepages";
-  for (const std::string& size : files.Names(folder)) {
-    const std::string path = absl::StrCat(folder, "/", size);
+  const std::string directory = "/sys/kernel/mm/hugepages";
+  for (const std::string& size : files.Names(directory)) {
+    const std::string path = absl::StrCat(directory, "/", size);
     facts.reserved +=
         static_cast<int64_t>(files.Number(path + "/nr_hugepages").value_or(0));
     facts.free += static_cast<int64_t>(

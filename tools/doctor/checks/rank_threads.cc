@@ -180,9 +180,9 @@ std::optional<double> CgroupV2Quota(const std::optional<std::string>& line) {
 }
 
 std::optional<double> CgroupV1Quota(const support::SystemFiles& files,
-                                    const std::string& folder) {
-  return ShareOf(files.Line(folder + "/cpu.cfs_quota_us").value_or(""),
-                 files.Line(folder + "/cpu.cfs_period_us").value_or(""));
+                                    const std::string& directory) {
+  return ShareOf(files.Line(directory + "/cpu.cfs_quota_us").value_or(""),
+                 files.Line(directory + "/cpu.cfs_period_us").value_or(""));
 }
 
 }  // namespace

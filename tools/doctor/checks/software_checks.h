@@ -14,7 +14,7 @@
 
 namespace hvdlite::doctor {
 
-struct BlasSurroundings {
+struct BlasEnvironment {
   std::set<std::string> cpu_flags;
   std::string cpu_implementer = "";  // on Arm: "0x46" is Fujitsu
   std::string library_path = "";     // LD_LIBRARY_PATH
@@ -26,7 +26,7 @@ struct BlasSurroundings {
   std::string program = "";  // that uses this BLAS; empty: unknown
 };
 
-Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);
+Finding JudgeBlas(const BlasFacts& facts, const BlasEnvironment& around);
 
 // The finding about this rank's BLAS.
 Finding BlasFindingOf(const Session& session);

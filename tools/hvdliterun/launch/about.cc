@@ -16,11 +16,11 @@ constexpr char kCompiler[] = __VERSION__;  // contains the name "Clang"
 constexpr char kCompiler[] = "GCC " __VERSION__;
 #endif
 
-absl::StatusOr<LauncherProgram> LauncherHere(const Flags& flags,
-                                             const Surroundings& surroundings) {
+absl::StatusOr<LauncherProgram> LauncherHere(
+    const Flags& flags, const HostEnvironment& host_environment) {
   return ChooseLauncher(flags.launcher,
-                        DetectBatchSystem(surroundings.environment),
-                        surroundings.version_of);
+                        DetectBatchSystem(host_environment.environment),
+                        host_environment.version_of);
 }
 
 std::string Describe(const absl::StatusOr<LauncherProgram>& launcher) {
@@ -41,12 +41,12 @@ std::string DescribeInPlace(const absl::StatusOr<LauncherProgram>& launcher) {
 }
 
 std::string DescribeAllocator(Allocator allocator,
-                              const Surroundings& surroundings) {
-  return FindAllocator(allocator, surroundings).value_or("none");
+                              const HostEnvironment& host_environment) {
+  return FindAllocator(allocator, host_environment).value_or("none");
 }
 
-std::string DescribeInterfaces(const Surroundings& surroundings) {
-  return absl::StrJoin(surroundings.interfaces(), ", ",
+std::string DescribeInterfaces(const HostEnvironment& host_environment) {
+  return absl::StrJoin(host_environment.interfaces(), ", ",
                        [](std::string* out, const NetworkInterface& one) {
                          absl::StrAppend(out, one.name);
                          if (!one.rdma_device.empty()) {
@@ -58,16 +58,16 @@ std::string DescribeInterfaces(const Surroundings& surroundings) {
 }  // namespace
 
 std::string DescribeVersion(const Flags& flags,
-                            const Surroundings& surroundings) {
+                            const HostEnvironment& host_environment) {
   return absl::StrCat("hvdliterun ", HVDLITE_VERSION, "\nlauncher: ",
-                      Describe(LauncherHere(flags, surroundings)), "\n");
+                      Describe(LauncherHere(flags, host_environment)), "\n");
 }
 
 std::string DescribeBuild(const Flags& flags,
-                          const Surroundings& surroundings) {
+                          const HostEnvironment& host_environment) {
   const absl::StatusOr<LauncherProgram> launcher =
-      LauncherHere(flags, surroundings);
-  const absl::StatusOr<Machine> machine = surroundings.machine();
+      LauncherHere(flags, host_environment);
+  const absl::StatusOr<Machine> machine = host_environment.machine();
   const collective::VectorUnit unit = collective::ChosenVectorUnit();
   return absl::StrCat(
       "hvdlite: ", HVDLITE_VERSION, "\ncompiler: ", kCompiler,
@@ -77,9 +77,9 @@ std::string DescribeBuild(const Flags& flags,
       "\n--in-place: ", DescribeInPlace(launcher), "\nmachine: ",
       machine.ok() ? machine->Describe()
                    : std::string(machine.status().message()),
-      "\nnetwork interfaces: ", DescribeInterfaces(surroundings),
-      "\njemalloc: ", DescribeAllocator(Allocator::kJemalloc, surroundings),
-      "\ntcmalloc: ", DescribeAllocator(Allocator::kTcmalloc, surroundings),
+      "\nnetwork interfaces: ", DescribeInterfaces(host_environment),
+      "\njemalloc: ", DescribeAllocator(Allocator::kJemalloc, host_environment),
+      "\ntcmalloc: ", DescribeAllocator(Allocator::kTcmalloc, host_environment),
       "\n");
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tools/hvdliterun/plan/flags.h"
-#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 
 namespace hvdlite::launch {
 
@@ -15,13 +15,14 @@ namespace hvdlite::launch {
 //   hvdliterun 0.1.0
 //   launcher: mpirun (openmpi): mpirun (Open MPI) 4.1.4
 std::string DescribeVersion(const Flags& flags,
-                            const Surroundings& surroundings);
+                            const HostEnvironment& host_environment);
 
 // One line for each fact: how hvdlite was built (compiler, UCX, the vectors of
 // its kernels here), the MPI of the launcher, whether it supports --in-place,
 // this machine's cores and networks, and the libraries for --alloc. hvdliterun
 // links neither LibTorch nor MPI; hvdlite::build_info() and hvdlite_doctor
 // report those of a program.
-std::string DescribeBuild(const Flags& flags, const Surroundings& surroundings);
+std::string DescribeBuild(const Flags& flags,
+                          const HostEnvironment& host_environment);
 
 }  // namespace hvdlite::launch

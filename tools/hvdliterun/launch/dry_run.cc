@@ -19,15 +19,17 @@
 namespace hvdlite::launch {
 namespace {
 
-std::string Quoted(const std::string& word) {
+std::string Quoted(const std::string& argument) {
   const bool plain =
-      !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      !argument.empty() &&
+      std::all_of(argument.begin(), argument.end(), [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
                absl::string_view("_-+=:,./@%").find(c) !=
                    absl::string_view::npos;
       });
-  if (plain) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+  if (plain) return argument;
+  return absl::StrCat("'", absl::StrReplaceAll(argument, {{"'", "'\\''"}}),
+                      "'");
 }
 
 using Json = nlohmann::ordered_json;
@@ -194,10 +196,10 @@ void AppendHosts(const Machine& machine, const Json& hosts, std::string& text) {
 
 }  // namespace
 
-std::string ShellCommand(const std::vector<std::string>& words) {
-  return absl::StrJoin(words, " ",
-                       [](std::string* out, const std::string& word) {
-                         absl::StrAppend(out, Quoted(word));
+std::string ShellCommand(const std::vector<std::string>& arguments) {
+  return absl::StrJoin(arguments, " ",
+                       [](std::string* out, const std::string& argument) {
+                         absl::StrAppend(out, Quoted(argument));
                        });
 }
 

@@ -9,7 +9,7 @@
 namespace hvdlite::launch {
 
 // One line that a shell reads as these arguments.
-std::string ShellCommand(const std::vector<std::string>& words);
+std::string ShellCommand(const std::vector<std::string>& arguments);
 
 // Command, environment with sources, a core map for each kind of host (hosts
 // with the same number of ranks have the same map), and notes.

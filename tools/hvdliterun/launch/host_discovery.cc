@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/environment.h"
-#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 
 namespace hvdlite::launch {
 namespace {

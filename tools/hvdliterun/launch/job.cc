@@ -35,10 +35,9 @@ absl::StatusOr<std::optional<int>> OwnThreads(const Variables& variables) {
   return threads;
 }
 
-absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
-                                          const Preset* preset, int ranks,
-                                          const Surroundings& surroundings,
-                                          Variables& variables) {
+absl::StatusOr<PlanOptions> PlanOptionsOf(
+    const Flags& flags, const Preset* preset, int ranks,
+    const HostEnvironment& host_environment, Variables& variables) {
   PlanOptions plan = {.threads = flags.threads,
                       .oversubscribe = flags.oversubscribe};
   plan.domain =
@@ -63,11 +62,11 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
   }
   if (flags.memory.has_value()) {
     plan.memory = *flags.memory;
-  } else if (!surroundings.memory_policy.empty()) {
+  } else if (!host_environment.memory_policy.empty()) {
     plan.memory.policy = MemoryPolicy::kInherit;
     variables.Note(absl::StrCat(
         "hvdliterun was started with the memory policy '",
-        surroundings.memory_policy,
+        host_environment.memory_policy,
         "', which is kept on this host; use --mem to set one on all hosts"));
   } else if (preset != nullptr) {
     plan.memory = preset->memory;
@@ -81,7 +80,8 @@ struct World {
   bool begins_here = false;  // rank 0 sees this host's files
 };
 
-absl::Status CheckFit(const Config& config, const Surroundings& surroundings,
+absl::Status CheckFit(const Config& config,
+                      const HostEnvironment& host_environment,
                       const World& world) {
   const absl::Status nodes = collective::CheckVirtualNodes(
       config.backend == "single" ? 1 : world.ranks, config.virtual_nodes);
@@ -91,7 +91,7 @@ absl::Status CheckFit(const Config& config, const Surroundings& surroundings,
   }
   const std::string& path = config.allreduce_table;
   if (path.empty() || !world.begins_here) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = surroundings.read_file(path);
+  const absl::StatusOr<std::string> text = host_environment.read_file(path);
   const absl::Status table =
       text.ok() ? collective::AllreduceTable::Parse(*text).status()
                 : text.status();
@@ -101,12 +101,13 @@ absl::Status CheckFit(const Config& config, const Surroundings& surroundings,
 }
 
 // Checks hvdlite's own variables before ranks read them.
-absl::Status CheckKnobs(const Surroundings& surroundings, const World& world,
-                        Variables& variables) {
-  const absl::StatusOr<Config> config =
-      LoadConfig(With(surroundings, PairsOf(variables.changes())).environment);
-  const absl::Status status =
-      config.ok() ? CheckFit(*config, surroundings, world) : config.status();
+absl::Status CheckKnobs(const HostEnvironment& host_environment,
+                        const World& world, Variables& variables) {
+  const absl::StatusOr<Config> config = LoadConfig(
+      With(host_environment, PairsOf(variables.changes())).environment);
+  const absl::Status status = config.ok()
+                                  ? CheckFit(*config, host_environment, world)
+                                  : config.status();
   if (!status.ok()) {
     std::string message(status.message());
     for (const Variable& change : variables.changes()) {
@@ -164,18 +165,18 @@ absl::Status CheckPlacement(const Flags& flags, const Machine& machine,
 // Finds the libraries of the program, and adds notes about what is not known.
 // Error: the program does not exist although it `must_be_here`.
 absl::StatusOr<Program> LookInto(const Flags& flags,
-                                 const Surroundings& surroundings,
+                                 const HostEnvironment& host_environment,
                                  bool must_be_here, Variables& variables) {
   const std::string& name = flags.program.front();
-  const absl::StatusOr<std::string> path =
-      support::PathOfProgram(name, surroundings.environment,
-                             surroundings.is_executable, surroundings.exists);
+  const absl::StatusOr<std::string> path = support::PathOfProgram(
+      name, host_environment.environment, host_environment.is_executable,
+      host_environment.exists);
   if (!path.ok()) {
     if (must_be_here) return path.status();
     variables.Note(absl::StrCat("on this host, ", path.status().message()));
   }
   absl::StatusOr<std::vector<support::Library>> libraries =
-      path.ok() ? surroundings.libraries(*path) : path.status();
+      path.ok() ? host_environment.libraries(*path) : path.status();
   Program program;
   program.can_be_looked_into = libraries.ok();
   if (libraries.ok()) program.libraries = *std::move(libraries);
@@ -202,14 +203,16 @@ struct OpenBlas {
   std::string core_here;  // what this host would set, in a dry run
 };
 
-OpenBlas OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
+OpenBlas OpenBlasToAsk(const Flags& flags,
+                       const HostEnvironment& host_environment,
                        const Program& program, Variables& variables) {
   if (variables.Has("OPENBLAS_CORETYPE")) return {};
   OpenBlas openblas = {.library = support::OpenBlasCandidate(program.libraries),
                        .core_here = ""};
   if (!openblas.library.empty() && flags.dry_run.has_value()) {
     if (flags.topology.empty()) {
-      openblas.core_here = surroundings.better_openblas_core(openblas.library);
+      openblas.core_here =
+          host_environment.better_openblas_core(openblas.library);
     }
     variables.Note(absl::StrCat(
         "each node sets OPENBLAS_CORETYPE if OpenBLAS would choose the kernels "
@@ -239,10 +242,10 @@ struct JobHosts {
 };
 
 absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
-                                      const Surroundings& surroundings) {
+                                      const HostEnvironment& host_environment) {
   if (!flags.host_list.empty()) return AllocationOfHostList(flags.host_list);
   const absl::StatusOr<std::string> text =
-      surroundings.read_file(flags.hostfile);
+      host_environment.read_file(flags.hostfile);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--hostfile: ", text.status().message(),
@@ -253,16 +256,17 @@ absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
 
 }  // namespace
 
-absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
-                                        const Surroundings& surroundings) {
+absl::StatusOr<Allocation> AllocationOf(
+    const Flags& flags, const HostEnvironment& host_environment) {
   if (flags.host_list.empty() && flags.hostfile.empty()) {
-    return DetectAllocation(surroundings.environment, surroundings.read_file);
+    return DetectAllocation(host_environment.environment,
+                            host_environment.read_file);
   }
   HVDLITE_ASSIGN_OR_RETURN(Allocation allocation,
-                           NamedHosts(flags, surroundings));
+                           NamedHosts(flags, host_environment));
   // The named hosts are usually a part of the batch job, so the batch system's
   // launcher must start the ranks.
-  allocation.system = DetectBatchSystem(surroundings.environment);
+  allocation.system = DetectBatchSystem(host_environment.environment);
   return allocation;
 }
 
@@ -285,9 +289,9 @@ absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
 }
 
 // Finds out whether ranks, and rank 0, run on this host, judged by names.
-void FindThisHost(const Surroundings& surroundings, JobHosts& job) {
+void FindThisHost(const HostEnvironment& host_environment, JobHosts& job) {
   const auto is_this = [&](const Host& host) {
-    return IsThisHost(host.name, surroundings);
+    return IsThisHost(host.name, host_environment);
   };
   const std::vector<Host>& hosts = job.allocation.hosts;
   // Fujitsu's mpiexec uses no host names.
@@ -301,52 +305,54 @@ void FindThisHost(const Surroundings& surroundings, JobHosts& job) {
 // with the ranks of -np, else of all slots. Adds a note if the number of ranks
 // is only likely. Errors: the number of ranks is not given, or they do not fit.
 absl::StatusOr<JobHosts> HostsOf(const Flags& flags,
-                                 const Surroundings& surroundings,
+                                 const HostEnvironment& host_environment,
                                  Variables& variables) {
   JobHosts job = {.allocation = {}, .hosts = {}};
-  HVDLITE_ASSIGN_OR_RETURN(job.allocation, AllocationOf(flags, surroundings));
+  HVDLITE_ASSIGN_OR_RETURN(job.allocation,
+                           AllocationOf(flags, host_environment));
   HVDLITE_ASSIGN_OR_RETURN(job.ranks,
                            RanksOf(flags, job.allocation, variables));
   HVDLITE_ASSIGN_OR_RETURN(
       job.hosts, DealRanks(job.allocation, job.ranks, flags.oversubscribe));
-  FindThisHost(surroundings, job);
+  FindThisHost(host_environment, job);
   return job;
 }
 
 }  // namespace
 
 absl::StatusOr<Job> MakeJob(const Flags& flags,
-                            const Surroundings& surroundings) {
-  Variables variables(surroundings.environment);
+                            const HostEnvironment& host_environment) {
+  Variables variables(host_environment.environment);
   const bool elsewhere = !flags.topology.empty();  // dry run, another machine
   absl::StatusOr<Machine> machine =
-      elsewhere ? MachineOf(flags.topology) : surroundings.machine();
+      elsewhere ? MachineOf(flags.topology) : host_environment.machine();
   HVDLITE_RETURN_IF_ERROR(machine.status());
   HVDLITE_ASSIGN_OR_RETURN(const JobHosts where,
-                           HostsOf(flags, surroundings, variables));
+                           HostsOf(flags, host_environment, variables));
   HVDLITE_ASSIGN_OR_RETURN(
       const Program program,
-      LookInto(flags, surroundings,
+      LookInto(flags, host_environment,
                /*must_be_here=*/where.this_host && !flags.dry_run.has_value(),
                variables));
   HVDLITE_RETURN_IF_ERROR(
-      AddJobVariables(flags, program, surroundings, variables));
+      AddJobVariables(flags, program, host_environment, variables));
   HVDLITE_RETURN_IF_ERROR(CheckKnobs(
-      surroundings,
+      host_environment,
       {.ranks = where.ranks, .begins_here = where.begins_here && !elsewhere},
       variables));
-  HVDLITE_ASSIGN_OR_RETURN(const PlanOptions plan,
-                           PlanOptionsOf(flags, FindPreset(flags.preset),
-                                         where.ranks, surroundings, variables));
+  HVDLITE_ASSIGN_OR_RETURN(
+      const PlanOptions plan,
+      PlanOptionsOf(flags, FindPreset(flags.preset), where.ranks,
+                    host_environment, variables));
   HVDLITE_RETURN_IF_ERROR(CheckPlacement(flags, *machine, where.hosts,
                                          where.this_host || elsewhere));
   HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
                                      where.this_host || elsewhere, variables));
   const OpenBlas openblas =
-      OpenBlasToAsk(flags, surroundings, program, variables);
+      OpenBlasToAsk(flags, host_environment, program, variables);
   HVDLITE_ASSIGN_OR_RETURN(
       const LaunchOptions launch,
-      LaunchOptionsOf(flags, surroundings, where.allocation, where.hosts,
+      LaunchOptionsOf(flags, host_environment, where.allocation, where.hosts,
                       where.this_host && !elsewhere, program.libraries,
                       variables));
   ExecRankOptions exec = {
@@ -359,7 +365,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       .openblas = openblas.library,
       .output_dir = flags.output_dir,
       .report = flags.report,
-      .terminal = surroundings.terminal && flags.output_dir.empty() &&
+      .terminal = host_environment.terminal && flags.output_dir.empty() &&
                   launch.arguments.empty() &&
                   KindOf(launch.launcher.launcher).passes_bytes,
       .in_place = flags.in_place,
@@ -369,7 +375,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   }
   std::vector<std::string> command = LauncherCommand(launch);
   const std::vector<std::string> rank_command =
-      ExecRankCommand(surroundings.self, exec);
+      ExecRankCommand(host_environment.self, exec);
   command.insert(command.end(), rank_command.begin(), rank_command.end());
   return Job{.ranks = where.ranks,
              .allocation = where.allocation.source,

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "tools/hvdliterun/plan/allocation.h"
 #include "tools/hvdliterun/plan/flags.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/machine.h"
-#include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
 #include "tools/hvdliterun/rank/rank_command.h"
 
@@ -37,14 +37,14 @@ struct Job {
 
 // The hosts of -H or --hostfile; else those of the batch system's job; else
 // none, which means this host. There may be more hosts than the job needs.
-absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
-                                        const Surroundings& surroundings);
+absl::StatusOr<Allocation> AllocationOf(
+    const Flags& flags, const HostEnvironment& host_environment);
 
 // Each node makes its own plan. The plan made here, for hosts that are assumed
 // to be like this machine, is shown and checked. If it does not fit, this is an
 // error; or only a note, if this host is not part of the job. The user can fix
 // all errors.
 absl::StatusOr<Job> MakeJob(const Flags& flags,
-                            const Surroundings& surroundings);
+                            const HostEnvironment& host_environment);
 
 }  // namespace hvdlite::launch

@@ -64,10 +64,10 @@ absl::Status RemoveLogs(const std::string& directory) {
   return absl::OkStatus();
 }
 
-absl::Status WritePlan(const std::string& folder, const std::string& plan) {
+absl::Status WritePlan(const std::string& directory, const std::string& plan) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  const std::string path = folder + "/" + kPlanName;
+  std::filesystem::create_directories(directory, error);
+  const std::string path = directory + "/" + kPlanName;
   if (support::WriteNewFile(path, plan).ok()) return absl::OkStatus();
   return absl::PermissionDeniedError(
       "--output-dir: cannot write " + path +

@@ -15,6 +15,6 @@ absl::Status CheckLogs(const std::string& directory);
 absl::Status RemoveLogs(const std::string& directory);
 
 // Writes the plan beside the logs, for later reading.
-absl::Status WritePlan(const std::string& folder, const std::string& plan);
+absl::Status WritePlan(const std::string& directory, const std::string& plan);
 
 }  // namespace hvdlite::launch

@@ -12,13 +12,15 @@ namespace hvdlite::launch {
 namespace {
 
 // Open MPI refuses to run as root unless a flag or variables allow it.
-absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
+absl::Status CheckRoot(const Flags& flags,
+                       const HostEnvironment& host_environment,
                        LaunchOptions& launch, Variables& variables) {
-  if (!KindOf(launch.launcher.launcher).refuses_root || !surroundings.root) {
+  if (!KindOf(launch.launcher.launcher).refuses_root ||
+      !host_environment.root) {
     return absl::OkStatus();
   }
   const auto is_on = [&](const char* name) {
-    return surroundings.environment.get(name).value_or("") == "1";
+    return host_environment.environment.get(name).value_or("") == "1";
   };
   if (is_on("OMPI_ALLOW_RUN_AS_ROOT") &&
       is_on("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) {
@@ -26,7 +28,7 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
   }
   launch.allow_root = true;
   if (flags.allow_root) return absl::OkStatus();
-  if (!IsContainer(surroundings)) {
+  if (!IsContainer(host_environment)) {
     return absl::InvalidArgumentError(
         "Open MPI refuses to run as root, and hvdliterun refuses it outside a "
         "container: a faulty job could damage the system. To run it anyway, "
@@ -56,7 +58,8 @@ absl::Status CheckInPlace(const Flags& flags, LaunchOptions& launch) {
 
 // Interfaces that this host does not have are an error if it is part of the
 // job.
-absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
+absl::Status AddInterfaces(const Flags& flags,
+                           const HostEnvironment& host_environment,
                            bool this_host, LaunchOptions& launch,
                            Variables& variables) {
   if (flags.interfaces.empty()) return absl::OkStatus();
@@ -69,7 +72,7 @@ absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
         kind.max_interfaces == 0 ? "no interface: remove the flag"
                                  : "only one interface: name one"));
   }
-  const std::vector<NetworkInterface> known = surroundings.interfaces();
+  const std::vector<NetworkInterface> known = host_environment.interfaces();
   std::vector<std::string> devices;  // as UCX names them
   for (const std::string& name : flags.interfaces) {
     devices.push_back(name);
@@ -99,7 +102,7 @@ absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
   return absl::OkStatus();
 }
 
-absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
+absl::Status AddSsh(const Flags& flags, const HostEnvironment& host_environment,
                     const Allocation& allocation, LaunchOptions& launch,
                     Variables& variables) {
   const std::string& key = flags.ssh_identity_file;
@@ -114,10 +117,10 @@ absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
   }
   // Launchers split the arguments for ssh at spaces.
   if (!key.empty() &&
-      (!surroundings.exists(key) || absl::StrContains(key, " "))) {
+      (!host_environment.exists(key) || absl::StrContains(key, " "))) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--ssh-identity-file: ",
-        surroundings.exists(key)
+        host_environment.exists(key)
             ? absl::StrCat("'", key,
                            "' contains a space, which launchers cannot "
                            "pass on: copy or link the file")
@@ -160,7 +163,7 @@ void AddOverlap(const base::Environment& environment, LaunchOptions& launch,
 }  // namespace
 
 absl::StatusOr<LaunchOptions> LaunchOptionsOf(
-    const Flags& flags, const Surroundings& surroundings,
+    const Flags& flags, const HostEnvironment& host_environment,
     const Allocation& allocation, const std::vector<Host>& hosts,
     bool this_host, const std::vector<support::Library>& libraries,
     Variables& variables) {
@@ -170,11 +173,11 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(
       .slots_of_batch_system = allocation.system != BatchSystem::kNone,
       .oversubscribe = flags.oversubscribe,
       .intel_pin = variables.Get("I_MPI_PIN").value_or(""),
-      .exported = VariablesToExport(surroundings.environment),
+      .exported = VariablesToExport(host_environment.environment),
       .arguments = flags.launcher_arguments};
-  const absl::StatusOr<LauncherProgram> launcher =
-      ChooseLauncher(flags.launcher, allocation.system, surroundings.version_of,
-                     LauncherOfLibraries(libraries));
+  const absl::StatusOr<LauncherProgram> launcher = ChooseLauncher(
+      flags.launcher, allocation.system, host_environment.version_of,
+      LauncherOfLibraries(libraries));
   if (launcher.ok()) {
     launch.launcher = *launcher;
   } else if (flags.dry_run.has_value() &&
@@ -186,14 +189,15 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(
   } else {
     return launcher.status();
   }
-  HVDLITE_RETURN_IF_ERROR(CheckRoot(flags, surroundings, launch, variables));
+  HVDLITE_RETURN_IF_ERROR(
+      CheckRoot(flags, host_environment, launch, variables));
   HVDLITE_RETURN_IF_ERROR(CheckInPlace(flags, launch));
   HVDLITE_RETURN_IF_ERROR(
-      AddInterfaces(flags, surroundings, this_host, launch, variables));
+      AddInterfaces(flags, host_environment, this_host, launch, variables));
   HVDLITE_RETURN_IF_ERROR(
-      AddSsh(flags, surroundings, allocation, launch, variables));
+      AddSsh(flags, host_environment, allocation, launch, variables));
   if (allocation.system == BatchSystem::kSlurm) {
-    AddOverlap(surroundings.environment, launch, variables);
+    AddOverlap(host_environment.environment, launch, variables);
   }
   return launch;
 }

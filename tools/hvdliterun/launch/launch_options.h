@@ -7,8 +7,8 @@
 #include "support/libraries.h"
 #include "tools/hvdliterun/plan/allocation.h"
 #include "tools/hvdliterun/plan/flags.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 #include "tools/hvdliterun/plan/launcher.h"
-#include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
 
 namespace hvdlite::launch {
@@ -19,7 +19,7 @@ namespace hvdlite::launch {
 // container without the flag; an option that the launcher does not accept or
 // this host does not have. NotFound: no launcher.
 absl::StatusOr<LaunchOptions> LaunchOptionsOf(
-    const Flags& flags, const Surroundings& surroundings,
+    const Flags& flags, const HostEnvironment& host_environment,
     const Allocation& allocation, const std::vector<Host>& hosts,
     bool this_host, const std::vector<support::Library>& libraries,
     Variables& variables);

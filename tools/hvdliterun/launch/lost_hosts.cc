@@ -16,7 +16,7 @@ namespace {
 constexpr absl::Duration kTryLimit = absl::Seconds(10);
 
 // Whether a program can be started on all of `hosts`.
-bool Answer(const Flags& of_job, const Surroundings& surroundings,
+bool Answer(const Flags& of_job, const HostEnvironment& host_environment,
             Launcher launcher, const std::vector<Host>& hosts) {
   Flags flags;
   flags.host_list =
@@ -34,12 +34,12 @@ bool Answer(const Flags& of_job, const Surroundings& surroundings,
   flags.program = {"true"};
   // The virtual nodes of the job may not match this number of ranks.
   const absl::StatusOr<Job> job =
-      MakeJob(flags, With(surroundings, {{"HVDLITE_VIRTUAL_NODES", ""}}));
+      MakeJob(flags, With(host_environment, {{"HVDLITE_VIRTUAL_NODES", ""}}));
   if (!job.ok()) return true;  // this is not a problem of the hosts
   const auto drop = [](absl::string_view) {};
   const absl::StatusOr<support::ChildEnd> end = support::RunChild(
       {.command = job->command,
-       .environment = base::EnvironmentEntries(surroundings.environment,
+       .environment = base::EnvironmentEntries(host_environment.environment,
                                                job->launcher_environment),
        .signal_on_death = SIGTERM,
        .output = support::Stream::kPipe,
@@ -54,16 +54,16 @@ bool Answer(const Flags& of_job, const Surroundings& surroundings,
 }  // namespace
 
 std::vector<std::string> LostHosts(const Flags& flags,
-                                   const Surroundings& surroundings,
+                                   const HostEnvironment& host_environment,
                                    Launcher launcher,
                                    const std::vector<Host>& hosts) {
-  if (Answer(flags, surroundings, launcher, hosts)) return {};
+  if (Answer(flags, host_environment, launcher, hosts)) return {};
   if (hosts.size() == 1) return {hosts.front().name};
   const auto middle = hosts.begin() + static_cast<long>(hosts.size() / 2);
   std::vector<std::string> lost =
-      LostHosts(flags, surroundings, launcher, {hosts.begin(), middle});
+      LostHosts(flags, host_environment, launcher, {hosts.begin(), middle});
   for (std::string& name :
-       LostHosts(flags, surroundings, launcher, {middle, hosts.end()})) {
+       LostHosts(flags, host_environment, launcher, {middle, hosts.end()})) {
     lost.push_back(std::move(name));
   }
   return lost;

@@ -21,7 +21,7 @@
 #include "timeline/report/report.h"
 #include "timeline/report/reports.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
-#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 #include "tools/hvdliterun/rank/core_report.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
 #include "tools/hvdliterun/rank/launcher_noise.h"

@@ -70,26 +70,26 @@ std::optional<std::string> AddressTowards(const std::string& host) {
 // Starts a store that all of `hosts` can reach.
 absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
     const std::vector<Host>& hosts, bool others_may_come,
-    const Surroundings& surroundings) {
+    const HostEnvironment& host_environment) {
   // Without this, malloc raises the threshold with the first commit, and then
   // the arena of each thread keeps a replaced commit.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
   const auto other = absl::c_find_if(hosts, [&](const Host& host) {
-    return !host.name.empty() && !IsThisHost(host.name, surroundings);
+    return !host.name.empty() && !IsThisHost(host.name, host_environment);
   });
   if (other != hosts.end()) {
     return base::CommitStore::Start(
-        AddressTowards(other->name).value_or(surroundings.host_name));
+        AddressTowards(other->name).value_or(host_environment.host_name));
   }
-  return base::CommitStore::Start(others_may_come ? surroundings.host_name
+  return base::CommitStore::Start(others_may_come ? host_environment.host_name
                                                   : "127.0.0.1");
 }
 
 // Runs all starts of one job.
 class Restarts {
  public:
-  Restarts(const Flags& flags, const Surroundings& surroundings)
-      : flags_(flags), surroundings_(surroundings) {
+  Restarts(const Flags& flags, const HostEnvironment& host_environment)
+      : flags_(flags), host_environment_(host_environment) {
     if (!flags.host_discovery.empty()) discovery_.emplace(flags.host_discovery);
   }
 
@@ -107,7 +107,7 @@ class Restarts {
   void Summarise() const;
 
   const Flags& flags_;
-  const Surroundings& surroundings_;
+  const HostEnvironment& host_environment_;
   std::optional<HostDiscovery> discovery_;
   std::vector<Host> given_;  // if there is no discovery
   const absl::Time begun_ = absl::Now();
@@ -121,10 +121,10 @@ absl::StatusOr<std::vector<Host>> Restarts::KnownHosts() {
   if (discovery_.has_value()) return discovery_->Ask();
   if (!given_.empty()) return given_;
   HVDLITE_ASSIGN_OR_RETURN(const Allocation allocation,
-                           AllocationOf(flags_, surroundings_));
+                           AllocationOf(flags_, host_environment_));
   given_ = allocation.hosts;
   if (!given_.empty()) return given_;
-  HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags_, surroundings_));
+  HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags_, host_environment_));
   given_ = {{.name = "", .slots = job.ranks}};
   return given_;
 }
@@ -139,7 +139,7 @@ absl::StatusOr<RestartOptions> Restarts::OptionsFor(
   if (meant == 0 && discovery_.has_value()) {
     for (const Host& host : known) meant += host.slots;
   } else if (meant == 0) {
-    HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags_, surroundings_));
+    HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags_, host_environment_));
     meant = job.ranks;
   }
   options.max_ranks = flags_.max_ranks.value_or(meant);
@@ -182,9 +182,9 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
         base::kMinRanksVariable,
         absl::StrCat(flags_.min_ranks.value_or(start.ranks)));
   }
-  const Surroundings surroundings = With(surroundings_, variables);
+  const HostEnvironment host_environment = With(host_environment_, variables);
   const Flags flags = FlagsOf(start);
-  HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags, surroundings));
+  HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags, host_environment));
   if (flags.verbose) {
     std::cerr << RenderDryRun(job) << std::flush;
   } else if (ends_.empty()) {
@@ -214,7 +214,7 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     return end.asked_for_hosts;
   };
   HVDLITE_ASSIGN_OR_RETURN(const JobEnd ended,
-                           RunJob(job, surroundings.environment,
+                           RunJob(job, host_environment.environment,
                                   {.wants_stop = wants_stop,
                                    .grace = flags_.grace,
                                    .shows_noise = flags_.verbose}));
@@ -231,7 +231,8 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
                       end.exit_code != kInterruptedExitCode &&
                       end.exit_code != kReportLostExitCode;
   if (failed && !end.told_to_stop && job.hosts.size() > 1 && restarts) {
-    end.lost_hosts = LostHosts(flags_, surroundings_, job.launcher, job.hosts);
+    end.lost_hosts =
+        LostHosts(flags_, host_environment_, job.launcher, job.hosts);
   }
   ends_.push_back(absl::StrCat(
       job.ranks, " ranks", job.hosts.empty() ? "" : " on ", Names(job.hosts),
@@ -274,7 +275,7 @@ absl::StatusOr<int> Restarts::Run() {
   policy_.emplace(options);
   if (flags_.commit_memory) {
     HVDLITE_ASSIGN_OR_RETURN(
-        store_, StartStore(known, discovery_.has_value(), surroundings_));
+        store_, StartStore(known, discovery_.has_value(), host_environment_));
   }
   while (true) {
     const RestartPolicy::Decision next = policy_->Next(known, absl::Now());
@@ -310,8 +311,8 @@ absl::StatusOr<int> Restarts::Run() {
 }  // namespace
 
 absl::StatusOr<int> RunRestarts(const Flags& flags,
-                                const Surroundings& surroundings) {
-  return Restarts(flags, surroundings).Run();
+                                const HostEnvironment& host_environment) {
+  return Restarts(flags, host_environment).Run();
 }
 
 }  // namespace hvdlite::launch

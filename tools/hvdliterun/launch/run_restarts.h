@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/hvdliterun/plan/flags.h"
-#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 
 namespace hvdlite::launch {
 
@@ -14,6 +14,6 @@ namespace hvdlite::launch {
 // each start ended. Errors: problems before the first start that the user can
 // fix.
 absl::StatusOr<int> RunRestarts(const Flags& flags,
-                                const Surroundings& surroundings);
+                                const HostEnvironment& host_environment);
 
 }  // namespace hvdlite::launch

@@ -308,14 +308,14 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
   std::vector<std::string> own;
   size_t i = 0;
   for (; i < arguments.size(); ++i) {
-    const std::string word = arguments[i] == "-np" ? "--np" : arguments[i];
-    if (word == "--") {
+    const std::string argument = arguments[i] == "-np" ? "--np" : arguments[i];
+    if (argument == "--") {
       ++i;
       break;
     }
-    if (!absl::StartsWith(word, "-")) break;
-    own.push_back(word);
-    const CLI::Option* option = app.get_option_no_throw(word);
+    if (!absl::StartsWith(argument, "-")) break;
+    own.push_back(argument);
+    const CLI::Option* option = app.get_option_no_throw(argument);
     if (option != nullptr && option->get_items_expected_max() > 0 &&
         i + 1 < arguments.size()) {
       own.push_back(arguments[++i]);
@@ -326,19 +326,19 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
 }
 
 // The error for an unknown flag: usually it is a flag of mpirun or mistyped.
-absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
-  if (word == "--bind-to" || word == "--rank-by") {
+absl::Status UnknownFlag(const CLI::App& app, const std::string& argument) {
+  if (argument == "--bind-to" || argument == "--rank-by") {
     return absl::InvalidArgumentError(absl::StrCat(
-        word,
+        argument,
         " is a flag of mpirun; hvdliterun binds the ranks itself: use --map "
         "with node, socket, numa or core"));
   }
-  const std::string nearest = NearestFlag(app, word);
+  const std::string nearest = NearestFlag(app, argument);
   return absl::InvalidArgumentError(absl::StrCat(
-      word, " is not a flag of hvdliterun; ",
+      argument, " is not a flag of hvdliterun; ",
       nearest.empty()
           ? absl::StrCat("pass flags to the launcher with --launcher-args '",
-                         word, " ...', and variables with --set NAME=VALUE")
+                         argument, " ...', and variables with --set NAME=VALUE")
           : absl::StrCat("did you mean ", nearest, "?")));
 }
 

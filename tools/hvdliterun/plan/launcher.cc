@@ -19,7 +19,7 @@
 namespace hvdlite::launch {
 namespace {
 
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
 constexpr std::array<absl::string_view, 20> kExportedPrefixes = {
     "HVDLITE_",  "OMP_",  "GOMP_",    "KMP_",    "OPENBLAS_",
@@ -29,10 +29,11 @@ constexpr std::array<absl::string_view, 20> kExportedPrefixes = {
 constexpr std::array<absl::string_view, 4> kExportedNames = {
     "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES"};
 
-Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
-  Words words = {options.launcher.program, "-np", ranks};
+Arguments OpenMpiCommand(const LaunchOptions& options,
+                         const std::string& ranks) {
+  Arguments command = {options.launcher.program, "-np", ranks};
   if (!options.local) {
-    words.insert(words.end(), {"--host", HostList(options.hosts)});
+    command.insert(command.end(), {"--host", HostList(options.hosts)});
   }
   // In a batch job, mpirun uses the slots of the job, not those of --host, and
   // refuses more ranks (PBS without mpiprocs has one slot per node).
@@ -40,94 +41,95 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   // too few slots, mpirun distributes ranks evenly over the hosts, in order.
   const bool count_slots =
       !options.slots_of_batch_system || options.oversubscribe;
-  words.insert(words.end(),
-               {"--map-by", count_slots ? "slot" : "slot:OVERSUBSCRIBE",
-                "--bind-to", "none"});
+  command.insert(command.end(),
+                 {"--map-by", count_slots ? "slot" : "slot:OVERSUBSCRIBE",
+                  "--bind-to", "none"});
   if (options.oversubscribe) {
-    words.insert(words.end(),
-                 {"--oversubscribe", "--mca", "mpi_yield_when_idle", "1"});
+    command.insert(command.end(),
+                   {"--oversubscribe", "--mca", "mpi_yield_when_idle", "1"});
   }
-  if (options.allow_root) words.emplace_back("--allow-run-as-root");
-  if (options.in_place) words.insert(words.end(), {"--with-ft", "ulfm"});
+  if (options.allow_root) command.emplace_back("--allow-run-as-root");
+  if (options.in_place) command.insert(command.end(), {"--with-ft", "ulfm"});
   const bool prrte = MajorVersion(options.launcher).value_or(0) >= 5;
   if (prrte) {
     // The threads of mpirun that start ranks may miss the end of ranks that run
     // only milliseconds, and wait for them forever (PRRTE 3.0.8).
-    words.insert(words.end(), {"--prtemca", "odls_base_max_threads", "0"});
+    command.insert(command.end(), {"--prtemca", "odls_base_max_threads", "0"});
   }
   if (prrte && options.slots_of_batch_system) {
     // Open MPI 5.0.7 crashes when it reads a Grid Engine job. It needs no
     // reading, because --host names the hosts.
-    words.insert(words.end(), {"--prtemca", "ras", "^gridengine"});
+    command.insert(command.end(), {"--prtemca", "ras", "^gridengine"});
   }
   if (!options.interfaces.empty()) {
     const std::string names = absl::StrJoin(options.interfaces, ",");
-    words.insert(words.end(), {"--mca", "btl_tcp_if_include", names});
+    command.insert(command.end(), {"--mca", "btl_tcp_if_include", names});
     // Starting ranks on this machine needs no network, and Open MPI 5 does not
     // accept lo here.
     if (!options.local) {
-      words.insert(words.end(),
-                   {prrte ? "--prtemca" : "--mca",
-                    prrte ? "prte_if_include" : "oob_tcp_if_include", names});
+      command.insert(command.end(),
+                     {prrte ? "--prtemca" : "--mca",
+                      prrte ? "prte_if_include" : "oob_tcp_if_include", names});
     }
   }
   if (!options.ssh.empty()) {
-    words.insert(words.end(), {prrte ? "--prtemca" : "--mca",
-                               prrte ? "plm_ssh_args" : "plm_rsh_args",
-                               absl::StrJoin(options.ssh, " ")});
+    command.insert(command.end(), {prrte ? "--prtemca" : "--mca",
+                                   prrte ? "plm_ssh_args" : "plm_rsh_args",
+                                   absl::StrJoin(options.ssh, " ")});
   }
   if (!options.local) {
     for (const std::string& name : options.exported) {
-      words.insert(words.end(), {"-x", name});
+      command.insert(command.end(), {"-x", name});
     }
   }
-  return words;
+  return command;
 }
 
 // The whole environment is passed on (-genvall is the default).
-Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
-  Words words = {options.launcher.program, "-n", ranks};
+Arguments MpichCommand(const LaunchOptions& options, const std::string& ranks) {
+  Arguments command = {options.launcher.program, "-n", ranks};
   if (!options.local) {
-    words.insert(words.end(), {"-hosts", HostList(options.hosts)});
+    command.insert(command.end(), {"-hosts", HostList(options.hosts)});
   }
-  words.insert(words.end(), {"-bind-to", "none"});
+  command.insert(command.end(), {"-bind-to", "none"});
   for (const std::string& name : options.interfaces) {
-    words.insert(words.end(), {"-iface", name});
+    command.insert(command.end(), {"-iface", name});
   }
   // Intel's mpiexec binds ranks itself, and reads this setting only from its
   // command line.
   if (!options.intel_pin.empty()) {
-    words.insert(words.end(), {"-genv", "I_MPI_PIN", options.intel_pin});
+    command.insert(command.end(), {"-genv", "I_MPI_PIN", options.intel_pin});
   }
-  return words;
+  return command;
 }
 
-Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
+Arguments SrunCommand(const LaunchOptions& options, const std::string& ranks) {
   const std::vector<Host>& hosts = options.hosts;
-  Words words = {options.launcher.program, absl::StrCat("--ntasks=", ranks)};
+  Arguments command = {options.launcher.program,
+                       absl::StrCat("--ntasks=", ranks)};
   if (!options.local) {
     const int each = hosts.front().slots;
     const bool even = absl::c_all_of(
         hosts, [&](const Host& host) { return host.slots == each; });
-    Words names;  // uneven: the host's name once per rank
+    Arguments names;  // uneven: the host's name once per rank
     for (const Host& host : hosts) {
       names.insert(names.end(), even ? 1 : static_cast<size_t>(host.slots),
                    host.name);
     }
-    words.push_back(absl::StrCat("--nodes=", hosts.size()));
-    if (even) words.push_back(absl::StrCat("--ntasks-per-node=", each));
-    words.push_back(
+    command.push_back(absl::StrCat("--nodes=", hosts.size()));
+    if (even) command.push_back(absl::StrCat("--ntasks-per-node=", each));
+    command.push_back(
         absl::StrCat("--distribution=", even ? "block" : "arbitrary"));
-    words.push_back(absl::StrCat("--nodelist=", absl::StrJoin(names, ",")));
+    command.push_back(absl::StrCat("--nodelist=", absl::StrJoin(names, ",")));
   }
-  words.insert(words.end(), {"--cpu-bind=none", "--mem-bind=none",
-                             "--export=ALL", "--kill-on-bad-exit=1"});
-  if (options.oversubscribe) words.emplace_back("--overcommit");
-  return words;
+  command.insert(command.end(), {"--cpu-bind=none", "--mem-bind=none",
+                                 "--export=ALL", "--kill-on-bad-exit=1"});
+  if (options.oversubscribe) command.emplace_back("--overcommit");
+  return command;
 }
 
 // The --mpi options of the job place and bind the ranks.
-Words PjsubCommand(const LaunchOptions& options, const std::string& ranks) {
+Arguments PjsubCommand(const LaunchOptions& options, const std::string& ranks) {
   return {options.launcher.program, "-n", ranks};
 }
 
@@ -324,9 +326,10 @@ std::vector<std::string> LauncherCommand(const LaunchOptions& options) {
   const std::string ranks = absl::StrCat(std::accumulate(
       options.hosts.begin(), options.hosts.end(), 0,
       [](int sum, const Host& host) { return sum + host.slots; }));
-  Words words = KindOf(options.launcher.launcher).command(options, ranks);
-  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-  return words;
+  Arguments command = KindOf(options.launcher.launcher).command(options, ranks);
+  command.insert(command.end(), options.arguments.begin(),
+                 options.arguments.end());
+  return command;
 }
 
 std::vector<std::string> VariablesToExport(

@@ -117,11 +117,12 @@ void NoteLargePages(Variables& variables) {
 
 // Adds the allocator's variables, and LD_PRELOAD if it is a separate library
 // (after the user's own entries).
-absl::Status AddAllocator(const Flags& flags, const Surroundings& surroundings,
+absl::Status AddAllocator(const Flags& flags,
+                          const HostEnvironment& host_environment,
                           Variables& variables) {
   if (flags.allocator != Allocator::kDefault) {
     HVDLITE_ASSIGN_OR_RETURN(const std::string library,
-                             FindAllocator(flags.allocator, surroundings));
+                             FindAllocator(flags.allocator, host_environment));
     variables.AppendPath("LD_PRELOAD", library, "--alloc");
   }
   switch (flags.allocator) {
@@ -164,21 +165,21 @@ constexpr char kPlan[] = "cores of the rank";
 
 }  // namespace
 
-absl::StatusOr<std::string> FindAllocator(Allocator allocator,
-                                          const Surroundings& surroundings) {
+absl::StatusOr<std::string> FindAllocator(
+    Allocator allocator, const HostEnvironment& host_environment) {
   const LibraryNames names = NamesOf(allocator);
-  std::vector<std::string> folders = absl::StrSplit(
-      surroundings.environment.get("LD_LIBRARY_PATH").value_or(""), ':',
+  std::vector<std::string> directories = absl::StrSplit(
+      host_environment.environment.get("LD_LIBRARY_PATH").value_or(""), ':',
       absl::SkipEmpty());
-  for (const char* folder :
+  for (const char* directory :
        {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
         "/usr/local/lib64", "/usr/local/lib", "/usr/lib"}) {
-    folders.emplace_back(folder);
+    directories.emplace_back(directory);
   }
-  for (const std::string& folder : folders) {
+  for (const std::string& directory : directories) {
     for (const std::string& file : names.files) {
-      std::string path = absl::StrCat(folder, "/", file);
-      if (surroundings.exists(path)) return path;
+      std::string path = absl::StrCat(directory, "/", file);
+      if (host_environment.exists(path)) return path;
     }
   }
   return absl::NotFoundError(absl::StrCat(
@@ -194,7 +195,7 @@ support::OpenMpRuntime RuntimeOf(
 }
 
 absl::Status AddJobVariables(const Flags& flags, const Program& program,
-                             const Surroundings& surroundings,
+                             const HostEnvironment& host_environment,
                              Variables& variables) {
   const bool may_share_cores = flags.oversubscribe;
   const support::OpenMpRuntime runtime = RuntimeOf(program.openmp);
@@ -232,7 +233,7 @@ absl::Status AddJobVariables(const Flags& flags, const Program& program,
   // MPI_Init of MVAPICH2 and Intel MPI would bind the ranks a second time.
   variables.Offer("MV2_ENABLE_AFFINITY", "0", "default");
   variables.Offer("I_MPI_PIN", "0", "default");
-  return AddAllocator(flags, surroundings, variables);
+  return AddAllocator(flags, host_environment, variables);
 }
 
 std::string OwnArrangement(support::OpenMpRuntime openmp,

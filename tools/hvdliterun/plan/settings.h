@@ -10,17 +10,17 @@
 #include "support/libraries.h"
 #include "support/openmp.h"
 #include "tools/hvdliterun/plan/flags.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
-#include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
 
 namespace hvdlite::launch {
 
 // The path of the library, searched in LD_LIBRARY_PATH and the system's
 // directories. NotFound names the package that contains it.
-absl::StatusOr<std::string> FindAllocator(Allocator allocator,
-                                          const Surroundings& surroundings);
+absl::StatusOr<std::string> FindAllocator(
+    Allocator allocator, const HostEnvironment& host_environment);
 
 // The libraries of the program.
 struct Program {
@@ -43,7 +43,7 @@ support::OpenMpRuntime RuntimeOf(
 // first shared core; AddRankVariables() decides. NotFound: the allocator's
 // library does not exist.
 absl::Status AddJobVariables(const Flags& flags, const Program& program,
-                             const Surroundings& surroundings,
+                             const HostEnvironment& host_environment,
                              Variables& variables);
 
 struct RankChoices {

@@ -126,9 +126,9 @@ constexpr std::array kBinders = {
 
 // The entries of a directory of /proc whose names are numbers.
 std::vector<pid_t> NumbersIn(const support::SystemFiles& files,
-                             const std::string& folder) {
+                             const std::string& directory) {
   std::vector<pid_t> numbers;
-  for (const std::string& name : files.Names(folder)) {
+  for (const std::string& name : files.Names(directory)) {
     pid_t number = 0;
     if (absl::SimpleAtoi(name, &number)) numbers.push_back(number);
   }

@@ -28,8 +28,8 @@
 #include "support/libraries.h"
 #include "support/terminal.h"
 #include "timeline/diagnose/step_report.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 #include "tools/hvdliterun/plan/settings.h"
-#include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/hvdliterun/rank/core_report.h"
 #include "tools/hvdliterun/rank/leftovers.h"
@@ -42,10 +42,11 @@ namespace {
 
 constexpr size_t kLastLines = 20;
 
-absl::StatusOr<base::Descriptor> OpenLog(const std::string& folder, int rank) {
+absl::StatusOr<base::Descriptor> OpenLog(const std::string& directory,
+                                         int rank) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  const std::string path = LogPath(folder, rank);
+  std::filesystem::create_directories(directory, error);
+  const std::string path = LogPath(directory, rank);
   base::Descriptor log(
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!log.valid()) {

@@ -27,13 +27,13 @@ namespace fs = std::filesystem;
 
 constexpr absl::Duration kYoung = absl::Minutes(1);
 
-// All entries of `folder` (files, directories, ...) that belong to this user;
-// empty if it cannot be read.
-std::vector<fs::path> OwnEntries(const fs::path& folder) {
+// All entries of `directory` (files, directories, ...) that belong to this
+// user; empty if it cannot be read.
+std::vector<fs::path> OwnEntries(const fs::path& directory) {
   std::vector<fs::path> entries;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (fs::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
     struct stat status {};
     if (lstat(entry->path().c_str(), &status) == 0 &&
         status.st_uid == geteuid()) {
@@ -43,7 +43,7 @@ std::vector<fs::path> OwnEntries(const fs::path& folder) {
   return entries;
 }
 
-bool IsOwnFolder(const fs::path& path) {
+bool IsOwnDirectory(const fs::path& path) {
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
          status.st_uid == geteuid();
@@ -60,9 +60,9 @@ std::set<std::string> NamesOf(const std::string& host) {
   return {host, host.substr(0, host.find('.'))};
 }
 
-// The names of the files in `folder` that processes of this user map. Sets
+// The names of the files in `directory` that processes of this user map. Sets
 // `complete` to false if a process cannot be examined.
-std::set<std::string> MappedIn(const std::string& folder,
+std::set<std::string> MappedIn(const std::string& directory,
                                const std::string& processes, bool* complete) {
   std::set<std::string> names;
   *complete = true;
@@ -77,9 +77,9 @@ std::set<std::string> MappedIn(const std::string& folder,
       continue;
     }
     for (const absl::string_view line : absl::StrSplit(*maps, '\n')) {
-      const size_t path = line.find(folder + "/");
+      const size_t path = line.find(directory + "/");
       if (path == absl::string_view::npos) continue;
-      const absl::string_view name = line.substr(path + folder.size() + 1);
+      const absl::string_view name = line.substr(path + directory.size() + 1);
       names.emplace(name.substr(0, name.find(' ')));  // "... (deleted)"
     }
   }
@@ -118,15 +118,15 @@ struct Session {
   int64_t launcher;
 };
 
-// Adds the sessions in `folder` with the name PREFIX, process id, SUFFIX.
-void AddSessions(const fs::path& folder, absl::string_view prefix,
+// Adds the sessions in `directory` with the name PREFIX, process id, SUFFIX.
+void AddSessions(const fs::path& directory, absl::string_view prefix,
                  absl::string_view suffix, std::vector<Session>* sessions) {
-  for (const fs::path& path : OwnEntries(folder)) {
+  for (const fs::path& path : OwnEntries(directory)) {
     const std::string name = path.filename().string();
     absl::string_view id = name;
     int64_t launcher = 0;
     if (absl::ConsumePrefix(&id, prefix) && absl::ConsumeSuffix(&id, suffix) &&
-        absl::SimpleAtoi(id, &launcher) && IsOwnFolder(path)) {
+        absl::SimpleAtoi(id, &launcher) && IsOwnDirectory(path)) {
       sessions->push_back({path, launcher});
     }
   }
@@ -134,17 +134,17 @@ void AddSessions(const fs::path& folder, absl::string_view prefix,
 
 // All sessions of this user.
 std::vector<Session> Sessions(const LeftoverPlaces& places) {
-  const fs::path folder = places.temporary;
+  const fs::path directory = places.temporary;
   const std::string user = absl::StrCat(".", geteuid());
   std::vector<Session> sessions;
   for (const std::string& host : NamesOf(places.host)) {
     for (const auto& [of_user, prefix] :
-         {std::pair(folder / absl::StrCat("ompi.", host, user), "pid."),
-          std::pair(folder / absl::StrCat("prte.", host, user), "dvm.")}) {
-      if (IsOwnFolder(of_user)) AddSessions(of_user, prefix, "", &sessions);
+         {std::pair(directory / absl::StrCat("ompi.", host, user), "pid."),
+          std::pair(directory / absl::StrCat("prte.", host, user), "dvm.")}) {
+      if (IsOwnDirectory(of_user)) AddSessions(of_user, prefix, "", &sessions);
     }
     for (const char* program : {"prte.", "prterun."}) {
-      AddSessions(folder, absl::StrCat(program, host, "."), user, &sessions);
+      AddSessions(directory, absl::StrCat(program, host, "."), user, &sessions);
     }
   }
   return sessions;

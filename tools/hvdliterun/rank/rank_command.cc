@@ -43,33 +43,34 @@ std::optional<int> SlurmLocalSize(const base::Environment& environment) {
 
 std::vector<std::string> ExecRankCommand(const std::string& self,
                                          const ExecRankOptions& options) {
-  std::vector<std::string> words = {self, "--exec-rank"};
+  std::vector<std::string> command = {self, "--exec-rank"};
   const auto add = [&](const char* flag, absl::string_view value) {
-    words.insert(words.end(), {flag, std::string(value)});
+    command.insert(command.end(), {flag, std::string(value)});
   };
   add("--map", DomainName(options.plan.domain));
   if (options.plan.threads.has_value()) {
     add("--threads", absl::StrCat(*options.plan.threads));
   }
-  if (options.choices.threads_given) words.emplace_back("--threads-given");
+  if (options.choices.threads_given) command.emplace_back("--threads-given");
   add("--comm-core", CommCoreText(options.plan.comm_core));
-  if (options.choices.comm_core_given) words.emplace_back("--comm-core-given");
+  if (options.choices.comm_core_given)
+    command.emplace_back("--comm-core-given");
   add("--mem", MemoryText(options.plan.memory));
-  if (options.plan.oversubscribe) words.emplace_back("--oversubscribe");
+  if (options.plan.oversubscribe) command.emplace_back("--oversubscribe");
   add("--openmp", support::OpenMpRuntimeName(options.choices.openmp));
   if (options.local_size.has_value()) {
     add("--local-size", absl::StrCat(*options.local_size));
   }
-  if (options.bound_by_launcher) words.emplace_back("--bound-by-launcher");
+  if (options.bound_by_launcher) command.emplace_back("--bound-by-launcher");
   if (!options.openblas.empty()) add("--openblas", options.openblas);
   if (!options.output_dir.empty()) add("--output-dir", options.output_dir);
-  if (options.report) words.push_back("--report");
-  if (options.terminal) words.push_back("--terminal");
-  if (options.in_place) words.push_back("--in-place");
+  if (options.report) command.push_back("--report");
+  if (options.terminal) command.push_back("--terminal");
+  if (options.in_place) command.push_back("--in-place");
   for (const std::string& setting : options.settings) add("--env", setting);
-  words.emplace_back("--");
-  words.insert(words.end(), options.program.begin(), options.program.end());
-  return words;
+  command.emplace_back("--");
+  command.insert(command.end(), options.program.begin(), options.program.end());
+  return command;
 }
 
 absl::StatusOr<ExecRankOptions> ParseExecRank(

@@ -31,11 +31,11 @@ void CloseAllBut(int one) {
     dup2(null, stream);
   }
   std::vector<int> open_ones;
-  if (DIR* folder = opendir("/proc/self/fd")) {
-    while (const dirent* entry = readdir(folder)) {
+  if (DIR* directory = opendir("/proc/self/fd")) {
+    while (const dirent* entry = readdir(directory)) {
       open_ones.push_back(atoi(entry->d_name));
     }
-    closedir(folder);
+    closedir(directory);
   }
   for (const int descriptor : open_ones) {
     if (descriptor > STDERR_FILENO && descriptor != one) close(descriptor);

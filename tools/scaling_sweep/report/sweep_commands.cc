@@ -33,17 +33,17 @@ absl::Status WriteReports(const std::string& directory, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(const ScalingTable table,
                            MakeTable(results, ReadSharesBelow(directory)));
   const std::string text = TableText(table);
-  const fs::path folder = directory;
-  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "table.txt", text));
+  const fs::path root = directory;
+  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(root / "table.txt", text));
   HVDLITE_RETURN_IF_ERROR(
-      support::WriteNewFile(folder / "table.csv", ScalingCsv(table)));
+      support::WriteNewFile(root / "table.csv", ScalingCsv(table)));
   HVDLITE_RETURN_IF_ERROR(
-      support::WriteNewFile(folder / "report.html", HtmlReport(table)));
+      support::WriteNewFile(root / "report.html", HtmlReport(table)));
   for (const auto& [name, chart] : ScalingCharts(table)) {
     HVDLITE_RETURN_IF_ERROR(
-        support::WriteNewFile(folder / name, support::ChartDocument(chart)));
+        support::WriteNewFile(root / name, support::ChartDocument(chart)));
   }
-  out << "\n" << text << "\n" << (folder / "report.html").string() << "\n";
+  out << "\n" << text << "\n" << (root / "report.html").string() << "\n";
   return absl::OkStatus();
 }
 
@@ -109,16 +109,16 @@ std::string DryRunText(const Spec& spec,
                        const std::string& launcher) {
   std::string text;
   for (const Configuration& configuration : configurations) {
-    const std::string folder =
-        fs::absolute(fs::path(directory) / FolderOf(configuration) / "1");
+    const std::string of_run =
+        fs::absolute(fs::path(directory) / DirectoryOf(configuration) / "1");
     const Command command =
-        BuildCommand(spec, configuration, FilesIn(folder, spec, /*repeat=*/0),
+        BuildCommand(spec, configuration, FilesIn(of_run, spec, /*repeat=*/0),
                      launcher, /*oversubscribed=*/false);
     absl::StrAppend(&text, "# ", Describe(configuration), "\n");
     for (const auto& [name, value] : command.environment) {
       absl::StrAppend(&text, ShellText({absl::StrCat(name, "=", value)}), " ");
     }
-    absl::StrAppend(&text, ShellText(command.words), "\n");
+    absl::StrAppend(&text, ShellText(command.arguments), "\n");
   }
   const size_t runs = configurations.size() * spec.repeats();
   absl::StrAppend(&text, "# ", runs, " runs: each command ", spec.repeats(),

@@ -51,19 +51,21 @@ std::string Hosts(const Spec& spec, const Configuration& configuration) {
   return absl::StrJoin(hosts, ",");
 }
 
-void Append(std::vector<std::string>& words,
+void Append(std::vector<std::string>& arguments,
             const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
 }
 
-std::string ShellWord(const std::string& word) {
+std::string ShellArgument(const std::string& argument) {
   constexpr char kPlain[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
       "_-+=:,./@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-    return word;
+  if (!argument.empty() &&
+      argument.find_first_not_of(kPlain) == std::string::npos) {
+    return argument;
   }
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", R"('\'')"}}), "'");
+  return absl::StrCat("'", absl::StrReplaceAll(argument, {{"'", R"('\'')"}}),
+                      "'");
 }
 
 bool RecordsTrace(const Spec& spec, int repeat) {
@@ -79,7 +81,7 @@ bool RecordsTrace(const Spec& spec, int repeat) {
 
 }  // namespace
 
-std::string FolderOf(const Configuration& configuration) {
+std::string DirectoryOf(const Configuration& configuration) {
   const std::string key = Key(configuration);
   uint32_t hash = 2166136261;  // FNV-1a
   for (const char c : key) {
@@ -97,8 +99,8 @@ std::string FolderOf(const Configuration& configuration) {
   return absl::StrFormat("runs/%s-%08x", name, hash);
 }
 
-RunFiles FilesIn(const std::string& folder, const Spec& spec, int repeat) {
-  const std::filesystem::path path = folder;
+RunFiles FilesIn(const std::string& directory, const Spec& spec, int repeat) {
+  const std::filesystem::path path = directory;
   return {
       .report = (path / "report.json").string(),
       .trace = RecordsTrace(spec, repeat) ? (path / kTraceName).string() : "",
@@ -109,8 +111,10 @@ Configuration FilledIn(const Configuration& configuration,
                        const RunFiles& files) {
   const auto values = ValuesFor(configuration, files);
   Configuration filled = configuration;
-  for (std::string& word : filled.arguments) word = FillIn(word, values);
-  for (std::string& word : filled.launcher_flags) word = FillIn(word, values);
+  for (std::string& argument : filled.arguments)
+    argument = FillIn(argument, values);
+  for (std::string& argument : filled.launcher_flags)
+    argument = FillIn(argument, values);
   for (auto& [name, value] : filled.environment) value = FillIn(value, values);
   return filled;
 }
@@ -121,39 +125,40 @@ std::vector<std::string> LauncherWords(const Spec& spec,
                                        bool oversubscribed,
                                        const RunFiles& files) {
   const Configuration filled = FilledIn(configuration, files);
-  std::vector<std::string> words = {launcher, "-np",
-                                    absl::StrCat(configuration.ranks())};
-  if (spec.host_size() > 0) Append(words, {"-H", Hosts(spec, configuration)});
+  std::vector<std::string> arguments = {launcher, "-np",
+                                        absl::StrCat(configuration.ranks())};
+  if (spec.host_size() > 0)
+    Append(arguments, {"-H", Hosts(spec, configuration)});
   if (!configuration.mapping.empty()) {
-    Append(words, {"--map", configuration.mapping});
+    Append(arguments, {"--map", configuration.mapping});
   }
   if (configuration.threads > 0) {
-    Append(words, {"--threads", absl::StrCat(configuration.threads)});
+    Append(arguments, {"--threads", absl::StrCat(configuration.threads)});
   }
-  if (oversubscribed) words.push_back("--oversubscribe");
+  if (oversubscribed) arguments.push_back("--oversubscribe");
   for (const auto& [name, value] : filled.environment) {
-    Append(words, {"--set", absl::StrCat(name, "=", value)});
+    Append(arguments, {"--set", absl::StrCat(name, "=", value)});
   }
-  Append(words, filled.launcher_flags);
-  return words;
+  Append(arguments, filled.launcher_flags);
+  return arguments;
 }
 
-std::vector<std::string> ProgramWords(const Spec& spec,
-                                      const Configuration& configuration,
-                                      const RunFiles& files) {
+std::vector<std::string> ProgramArguments(const Spec& spec,
+                                          const Configuration& configuration,
+                                          const RunFiles& files) {
   const auto values = ValuesFor(configuration, files);
-  std::vector<std::string> words;
-  if (!configuration.unset.empty()) words.emplace_back("env");
+  std::vector<std::string> arguments;
+  if (!configuration.unset.empty()) arguments.emplace_back("env");
   for (const std::string& name : configuration.unset) {
-    Append(words, {"-u", name});
+    Append(arguments, {"-u", name});
   }
-  for (const std::string& word : spec.command()) {
-    words.push_back(FillIn(word, values));
+  for (const std::string& argument : spec.command()) {
+    arguments.push_back(FillIn(argument, values));
   }
-  for (const std::string& word : configuration.arguments) {
-    words.push_back(FillIn(word, values));
+  for (const std::string& argument : configuration.arguments) {
+    arguments.push_back(FillIn(argument, values));
   }
-  return words;
+  return arguments;
 }
 
 Command BuildCommand(const Spec& spec, const Configuration& configuration,
@@ -172,18 +177,19 @@ Command BuildCommand(const Spec& spec, const Configuration& configuration,
       command.environment.emplace_back("HVDLITE_TIMELINE", files.trace);
     }
   } else {
-    command.words =
+    command.arguments =
         LauncherWords(spec, configuration, launcher, oversubscribed, files);
-    if (record) Append(command.words, {"--timeline", files.trace});
+    if (record) Append(command.arguments, {"--timeline", files.trace});
   }
-  Append(command.words, ProgramWords(spec, configuration, files));
+  Append(command.arguments, ProgramArguments(spec, configuration, files));
   return command;
 }
 
-std::string ShellText(const std::vector<std::string>& words) {
-  return absl::StrJoin(words, " ", [](std::string* out, const auto& word) {
-    absl::StrAppend(out, ShellWord(word));
-  });
+std::string ShellText(const std::vector<std::string>& arguments) {
+  return absl::StrJoin(arguments, " ",
+                       [](std::string* out, const auto& argument) {
+                         absl::StrAppend(out, ShellArgument(argument));
+                       });
 }
 
 }  // namespace hvdlite::scaling_sweep

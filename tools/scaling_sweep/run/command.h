@@ -17,7 +17,7 @@ struct RunFiles {
 };
 
 struct Command {
-  std::vector<std::string> words;  // the program to start and its arguments
+  std::vector<std::string> arguments;  // the program to start and its arguments
   Variables environment;           // added to this process's variables
 };
 
@@ -34,11 +34,11 @@ Command BuildCommand(const Spec& spec, const Configuration& configuration,
 
 // Returns the directory of all runs of a configuration, relative to that of the
 // results: "runs/1x2x1-core-good-1f2e3d4c".
-std::string FolderOf(const Configuration& configuration);
+std::string DirectoryOf(const Configuration& configuration);
 
-// Returns the files in `folder`, an absolute path. There is a trace if the spec
-// records this repeat.
-RunFiles FilesIn(const std::string& folder, const Spec& spec, int repeat);
+// Returns the files in `directory`, an absolute path. There is a trace if the
+// spec records this repeat.
+RunFiles FilesIn(const std::string& directory, const Spec& spec, int repeat);
 
 // Returns the arguments before the program. Without `files` people can type
 // them.
@@ -50,11 +50,11 @@ std::vector<std::string> LauncherWords(
 
 // Returns the program and its arguments with the placeholders replaced. `env`
 // starts the program if variables must not reach it.
-std::vector<std::string> ProgramWords(const Spec& spec,
-                                      const Configuration& configuration,
-                                      const RunFiles& files);
+std::vector<std::string> ProgramArguments(const Spec& spec,
+                                          const Configuration& configuration,
+                                          const RunFiles& files);
 
 // Quotes the arguments for a shell.
-std::string ShellText(const std::vector<std::string>& words);
+std::string ShellText(const std::vector<std::string>& arguments);
 
 }  // namespace hvdlite::scaling_sweep

@@ -81,8 +81,8 @@ bool DoesNothing(const std::pair<std::string, std::string>& variable) {
 
 Command DryRunOf(const Command& command) {
   Command question = command;
-  question.words.insert(question.words.begin() + 1,
-                        {"--dry-run=json", "--oversubscribe"});
+  question.arguments.insert(question.arguments.begin() + 1,
+                            {"--dry-run=json", "--oversubscribe"});
   return question;
 }
 

@@ -149,10 +149,10 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path,
                                             "format"));
   }
   HVDLITE_ASSIGN_OR_RETURN(Spec spec, ParseSpec(text.str(), path, hosts));
-  const std::string folder =
+  const std::string directory =
       std::filesystem::absolute(path).parent_path().string();
-  VisitTexts(spec, [&folder](const char* /*field*/, std::string& text) {
-    text = FillIn(text, {{"spec_dir", folder}});
+  VisitTexts(spec, [&directory](const char* /*field*/, std::string& text) {
+    text = FillIn(text, {{"spec_dir", directory}});
   });
   if (spec.name().empty()) {
     spec.set_name(std::filesystem::path(path).stem().string());
@@ -193,13 +193,13 @@ absl::Status CheckPlaceholderNames(const std::string& where,
   return absl::OkStatus();
 }
 
-std::string FillIn(const std::string& word,
+std::string FillIn(const std::string& argument,
                    const std::map<std::string, std::string>& values) {
   std::vector<std::pair<std::string, std::string>> replacements;
   for (const auto& [name, value] : values) {
     replacements.emplace_back(absl::StrCat("{", name, "}"), value);
   }
-  return absl::StrReplaceAll(word, replacements);
+  return absl::StrReplaceAll(argument, replacements);
 }
 
 }  // namespace hvdlite::scaling_sweep

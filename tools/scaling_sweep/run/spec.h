@@ -78,8 +78,8 @@ void VisitTexts(Spec& spec, const Visitor& visit) {
   }
 }
 
-// Replaces every "{name}" in `word` that `values` contains, in one pass.
-std::string FillIn(const std::string& word,
+// Replaces every "{name}" in `argument` that `values` contains, in one pass.
+std::string FillIn(const std::string& argument,
                    const std::map<std::string, std::string>& values);
 
 }  // namespace hvdlite::scaling_sweep

@@ -62,7 +62,7 @@ absl::StatusOr<support::ChildEnd> RunLogged(const Command& command,
                                             absl::Duration grace,
                                             const support::SignalPipe& stop) {
   absl::StatusOr<support::ChildEnd> end =
-      support::RunChild({.command = command.words,
+      support::RunChild({.command = command.arguments,
                          .environment = base::EnvironmentEntries(
                              base::ProcessEnvironment(), command.environment),
                          .own_group = true,
@@ -132,12 +132,13 @@ bool IsSearchedHere(const Configuration& configuration,
                         options.machine.host);
 }
 
-absl::Status MakeFolder(const fs::path& folder) {
+absl::Status MakeDirectory(const fs::path& directory) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directories(directory, error);
   if (!error) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "cannot make the directory '", folder.string(), "': ", error.message()));
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot make the directory '", directory.string(),
+                   "': ", error.message()));
 }
 
 // Returns the runs (indices in `runs`) that show whether the program works: for
@@ -265,15 +266,16 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
   }
   const auto known = plans_.find(Key(configuration));
   if (known != plans_.end()) return known->second;
-  const fs::path folder =
-      fs::absolute(results_.directory()) / FolderOf(configuration);
-  HVDLITE_RETURN_IF_ERROR(MakeFolder(folder));
-  const std::string log = (folder / "launch_plan.txt").string();
+  const fs::path directory =
+      fs::absolute(results_.directory()) / DirectoryOf(configuration);
+  HVDLITE_RETURN_IF_ERROR(MakeDirectory(directory));
+  const std::string log = (directory / "launch_plan.txt").string();
   const absl::StatusOr<support::ChildEnd> end = RunLogged(
-      DryRunOf(BuildCommand(
-          options_.spec, configuration,
-          {.report = (folder / "report.json").string(), .trace = "", .log = ""},
-          options_.launcher, /*oversubscribed=*/false)),
+      DryRunOf(BuildCommand(options_.spec, configuration,
+                            {.report = (directory / "report.json").string(),
+                             .trace = "",
+                             .log = ""},
+                            options_.launcher, /*oversubscribed=*/false)),
       log, kDryRunLimit, options_.grace, stop_);
   if (!end.ok()) return std::nullopt;  // the run will report why
   if (end->ended_by_signal != 0) {
@@ -300,11 +302,11 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
             .status());
   }
   const fs::path root = fs::absolute(results_.directory());
-  const fs::path folder =
-      fs::path(FolderOf(configuration)) / absl::StrCat(repeat + 1);
+  const fs::path directory =
+      fs::path(DirectoryOf(configuration)) / absl::StrCat(repeat + 1);
   std::error_code error;
-  fs::remove_all(root / folder, error);  // files of an interrupted run
-  HVDLITE_RETURN_IF_ERROR(MakeFolder(root / folder));
+  fs::remove_all(root / directory, error);  // files of an interrupted run
+  HVDLITE_RETURN_IF_ERROR(MakeDirectory(root / directory));
 
   HVDLITE_ASSIGN_OR_RETURN(const std::optional<LaunchPlan> plan,
                            PlanFor(configuration));
@@ -337,12 +339,12 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
       .failure = "",
       .report = "",
       .trace = "",
-      .log = (folder / "output.log").string()};
-  const RunFiles files = FilesIn((root / folder).string(), spec, repeat);
+      .log = (directory / "output.log").string()};
+  const RunFiles files = FilesIn((root / directory).string(), spec, repeat);
   const Command command =
       BuildCommand(spec, configuration, files, options_.launcher,
                    plan ? plan->oversubscribed : oversubscribed);
-  sample.command = command.words;
+  sample.command = command.arguments;
   for (const auto& [name, value] : command.environment) {
     sample.environment[name] = value;
   }
@@ -374,11 +376,11 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
         absl::StrCat(sample.failure, "; see ", sample.log));
   }
   if (fs::exists(files.report)) {
-    sample.report = (folder / "report.json").string();
+    sample.report = (directory / "report.json").string();
   }
   if (!files.trace.empty()) {
     sample.trace =
-        TraceIn(root, (folder / fs::path(files.trace).filename()).string());
+        TraceIn(root, (directory / fs::path(files.trace).filename()).string());
   }
   if (!sample.failure.empty()) return sample;
   const absl::StatusOr<ProgramReport> report =

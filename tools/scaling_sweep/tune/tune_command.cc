@@ -68,7 +68,7 @@ class SweepTrials final : public TrialRunner {
     if (answer.plan || configuration.alone) return answer;
     std::stringstream text;
     text << std::ifstream(std::filesystem::path(results_.directory()) /
-                          FolderOf(configuration) / "launch_plan.txt")
+                          DirectoryOf(configuration) / "launch_plan.txt")
                 .rdbuf();
     // The answer may also be that each node makes its own plan.
     if (!ParseLaunchPlan(text.str())) answer.refusal = RefusalIn(text.str());

@@ -7,7 +7,7 @@ class Axis {
     this.groups = makeGroups();
     this.search = new Search();
     this.selected = null;  // {row, index}
-    this.batch = -1;       // the highlighted bucket
+    this.bucket = -1;       // the highlighted bucket
     this.mark = null;      // {start, end, pid, text} of a link
     this.painted = 0;      // rectangles of the last frame
     this.frames = 0;
@@ -26,7 +26,7 @@ class Axis {
 
   layOut() {
     Object.assign(this, layOutBands(this.groups));
-    byId("lanes-content").style.height = `${this.height}px`;
+    byId("tracks-content").style.height = `${this.height}px`;
     byId("gutter").replaceChildren(
       ...this.bands.map((band) => this.labelOf(band)));
     this.redraw();
@@ -65,7 +65,7 @@ class Axis {
   // Opens the groups that hide `row`, and scrolls to it.
   reveal(row) {
     const group = this.groups.find((known) => known.process.pid === row.pid);
-    const inTensors = group.tensors.some((lane) => lane.rows.includes(row));
+    const inTensors = group.tensors.some((track) => track.rows.includes(row));
     if (!group.open || (inTensors && !group.tensorsOpen)) {
       group.open = true;
       group.tensorsOpen = group.tensorsOpen || inTensors;
@@ -77,10 +77,10 @@ class Axis {
   }
 
   scrollTo(y, height) {
-    const lanes = byId("lanes");
-    if (y < lanes.scrollTop ||
-      y + height > lanes.scrollTop + lanes.clientHeight) {
-      lanes.scrollTop = Math.max(0, y - lanes.clientHeight / 3);
+    const tracks = byId("tracks");
+    if (y < tracks.scrollTop ||
+      y + height > tracks.scrollTop + tracks.clientHeight) {
+      tracks.scrollTop = Math.max(0, y - tracks.clientHeight / 3);
     }
   }
 
@@ -102,7 +102,7 @@ class Axis {
       group.open = true;
       this.layOut();
       const band = this.bands.find((known) => known.group === group);
-      byId("lanes").scrollTop = band.y;
+      byId("tracks").scrollTop = band.y;
     }
     this.redraw();
   }
@@ -138,8 +138,8 @@ class Axis {
 
   select(chosen) {
     this.selected = chosen;
-    this.batch = chosen === null ? -1 :
-      chosen.row.saidOf("batch", chosen.index);
+    this.bucket = chosen === null ? -1 :
+      chosen.row.saidOf("bucket", chosen.index);
     showDetails(this);
     this.redraw();
   }
@@ -189,19 +189,19 @@ class Axis {
 
   draw() {
     const begin = performance.now();
-    const lanes = byId("lanes");
-    const width = lanes.clientWidth - byId("gutter").offsetWidth;
-    const height = lanes.clientHeight;
+    const tracks = byId("tracks");
+    const width = tracks.clientWidth - byId("gutter").offsetWidth;
+    const height = tracks.clientHeight;
     if (width <= 0 || height <= 0) return;
     this.width = width;
     const colours = themeColours();
     const context = prepareCanvas(byId("chart"), width, height);
-    const top = lanes.scrollTop;
+    const top = tracks.scrollTop;
     context.translate(0, -top);
     context.font = FONT;
     context.textBaseline = "middle";
     const painter = new RowPainter(context, this.window, width, {
-      search: this.search, selected: this.selected, batch: this.batch, colours});
+      search: this.search, selected: this.selected, bucket: this.bucket, colours});
     const seen = this.bands.filter(
       (band) => band.y + band.height > top && band.y < top + height);
     for (const band of seen) {
@@ -276,9 +276,9 @@ class Axis {
       const context = prepareCanvas(this.minimap, width, height);
       const all = new TimeWindow(facts.run.span_ns);
       const painter = new RowPainter(context, all, width,
-        {search: new Search(), selected: null, batch: -1, colours});
+        {search: new Search(), selected: null, bucket: -1, colours});
       const shown = this.groups.slice(0, 8)
-        .flatMap((group) => group.lanes.flatMap((lane) => lane.rows))
+        .flatMap((group) => group.tracks.flatMap((track) => track.rows))
         .filter((row) => row.count > 0).slice(0, 32);
       shown.forEach((row, i) => painter.paint(row,
         1 + i * (height - 2) / shown.length,

@@ -31,7 +31,7 @@ function themeColours() {
 }
 
 class RowPainter {
-  // `look` = {search, selected: {row, index} or null, batch: the highlighted
+  // `look` = {search, selected: {row, index} or null, bucket: the highlighted
   // bucket or -1}.
   constructor(context, window, width, look) {
     this.context = context;
@@ -101,7 +101,7 @@ class RowPainter {
 
   paintSlices(first, end) {
     const slices = this.row.slices;
-    const {search, batch, selected} = this.look;
+    const {search, bucket, selected} = this.look;
     const context = this.context;
     for (let i = first; i < end; ++i) {
       const from = slices.start[i];
@@ -110,11 +110,11 @@ class RowPainter {
       const x = Math.max(this.x(from), -1);
       const right = Math.min(this.x(from + slices.duration[i]), this.width + 1);
       const hit = search.active && search.hasHit(this.row, i, i + 1);
-      const same = batch >= 0 && this.row.saidOf("batch", i) === batch;
+      const same = bucket >= 0 && this.row.saidOf("bucket", i) === bucket;
       if (right < this.until + 0.5 && !hit && !same) continue;
       const width = Math.max(right - x, 1);
       this.until = x + width;
-      const dim = (search.active && !hit) || (batch >= 0 && !same);
+      const dim = (search.active && !hit) || (bucket >= 0 && !same);
       context.globalAlpha = dim ? 0.3 : 1;
       context.fillStyle = nameColours[slices.name[i]];
       context.fillRect(x, this.y, width > 3 ? width - 0.6 : width, this.height);

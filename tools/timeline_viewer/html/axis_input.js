@@ -9,12 +9,12 @@ function factsOfSlice(row, index) {
     ["start", `${(start / 1e6).toLocaleString("en-US",
       {minimumFractionDigits: 3, maximumFractionDigits: 3})} ms`]];
   const process = facts.processes.find((known) => known.pid === row.pid);
-  list.push(["track", `${labelOfProcess(process)}, ${row.lane || row.tid}`]);
+  list.push(["track", `${labelOfProcess(process)}, ${row.track || row.tid}`]);
   if (said.text !== undefined) {
-    list.push([row.tid >= FIRST_TENSOR_LANE ? "tensor" : "text", said.text]);
+    list.push([row.tid >= FIRST_TENSOR_TRACK ? "tensor" : "text", said.text]);
   }
   if (said.step !== undefined) list.push(["step", `${said.step}`]);
-  if (said.batch !== undefined) list.push(["bucket", `${said.batch}`]);
+  if (said.bucket !== undefined) list.push(["bucket", `${said.bucket}`]);
   if (said.tensors !== undefined) list.push(["tensors", `${said.tensors}`]);
   if (said.bytes !== undefined) list.push(["bytes", formatBytes(said.bytes)]);
   if (said.last_rank !== undefined && said.last_rank >= 0) {
@@ -47,7 +47,7 @@ function showDetails(axis) {
   const name = nameOfSlice(row, index);
   panel.replaceChildren(
     make("strong", {}, swatch(colourOfName(name)), name,
-      axis.batch >= 0 ? make("span", {class: "quiet small"},
+      axis.bucket >= 0 ? make("span", {class: "quiet small"},
         "its bucket is highlighted") : ""),
     listFacts(factsOfSlice(row, index)));
 }
@@ -80,7 +80,7 @@ class AxisInput {
 
   listen() {
     const chart = byId("chart");
-    const lanes = byId("lanes");
+    const tracks = byId("tracks");
     chart.addEventListener("wheel", (event) => this.onWheel(event),
       {passive: false});
     chart.addEventListener("pointerdown", (event) => this.startDrag(event));
@@ -88,8 +88,8 @@ class AxisInput {
     chart.addEventListener("pointerup", (event) => this.endDrag(event));
     chart.addEventListener("pointerleave", () => hideTooltip());
     chart.addEventListener("dblclick", () => this.zoomToSelected());
-    lanes.addEventListener("scroll", () => this.axis.redraw());
-    new ResizeObserver(() => this.axis.redraw()).observe(lanes);
+    tracks.addEventListener("scroll", () => this.axis.redraw());
+    new ResizeObserver(() => this.axis.redraw()).observe(tracks);
     const minimap = byId("minimap");
     const moveTo = (event) => {
       if (event.buttons === 0 || this.axis.all === undefined) return;
@@ -153,7 +153,7 @@ class AxisInput {
     if (event.button !== 0) return;
     this.drag = {x: event.clientX, y: event.clientY, moved: false,
       start: this.axis.window.start, end: this.axis.window.end,
-      top: byId("lanes").scrollTop};
+      top: byId("tracks").scrollTop};
     byId("chart").setPointerCapture(event.pointerId);
   }
 
@@ -169,7 +169,7 @@ class AxisInput {
     const window = this.axis.window;
     const time = dx / this.axis.width * window.width;
     window.set(this.drag.start - time, this.drag.end - time);
-    byId("lanes").scrollTop = this.drag.top - dy;
+    byId("tracks").scrollTop = this.drag.top - dy;
     this.axis.redraw();
   }
 
@@ -180,7 +180,7 @@ class AxisInput {
   }
 
   sliceUnder(event) {
-    const y = event.offsetY + byId("lanes").scrollTop;
+    const y = event.offsetY + byId("tracks").scrollTop;
     const band = this.axis.bandAt(y);
     if (band === undefined || band.kind === "chart") return null;
     const at = rowAt(band, y);
@@ -191,7 +191,7 @@ class AxisInput {
   }
 
   showTooltip(event) {
-    const y = event.offsetY + byId("lanes").scrollTop;
+    const y = event.offsetY + byId("tracks").scrollTop;
     const band = this.axis.bandAt(y);
     if (band !== undefined && band.kind === "chart") {
       const time = this.timeAt(event.offsetX);
@@ -238,7 +238,7 @@ class AxisInput {
       axis.redraw();
     };
     const scroll = (rows) => {
-      byId("lanes").scrollTop += rows * ROW_HEIGHT;
+      byId("tracks").scrollTop += rows * ROW_HEIGHT;
     };
     const keys = {
       "w": () => this.zoom(1 / 1.5), "+": () => this.zoom(1 / 1.5),

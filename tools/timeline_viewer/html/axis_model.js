@@ -4,9 +4,9 @@
 const ROW_HEIGHT = 18;
 const HEAD_HEIGHT = 24;
 const CHART_HEIGHT = 40;
-const FIRST_TENSOR_LANE = 10;
+const FIRST_TENSOR_TRACK = 10;
 const MOST_OPEN_GROUPS = 8;
-const MOST_OPEN_TENSOR_LANES = 3;
+const MOST_OPEN_TENSOR_TRACKS = 3;
 const SHORTEST_WINDOW = 20;  // ns
 
 class TimeWindow {
@@ -46,49 +46,49 @@ class TimeWindow {
 
 // Groups rows to tracks. A track has the rows of one (pid, tid), one below the
 // other.
-function lanesOf(list) {
-  const lanes = [];
+function tracksOf(list) {
+  const tracks = [];
   for (const row of list) {
-    const last = lanes[lanes.length - 1];
+    const last = tracks[tracks.length - 1];
     if (last !== undefined && last.tid === row.tid) last.rows.push(row);
-    else lanes.push({tid: row.tid, name: row.lane, rows: [row]});
+    else tracks.push({tid: row.tid, name: row.track, rows: [row]});
   }
-  return lanes;
+  return tracks;
 }
 
-// Makes one group per process: {process, lanes, tensors, charts, open,
+// Makes one group per process: {process, tracks, tensors, charts, open,
 // tensorsOpen}.
 function makeGroups() {
   const rowsOf = groupBy(rows, (row) => row.pid);
   const chartsOf = groupBy(charts, (chart) => chart.pid);
   const groups = [];
   for (const process of facts.processes) {
-    const lanes = lanesOf(rowsOf.get(process.pid) || []);
-    const isTensor = (lane) =>
-      process.is_rank && lane.tid >= FIRST_TENSOR_LANE;
+    const tracks = tracksOf(rowsOf.get(process.pid) || []);
+    const isTensor = (track) =>
+      process.is_rank && track.tid >= FIRST_TENSOR_TRACK;
     const group = {
       process,
       label: labelOfProcess(process),
-      lanes: lanes.filter((lane) => !isTensor(lane)),
-      tensors: lanes.filter(isTensor),
+      tracks: tracks.filter((track) => !isTensor(track)),
+      tensors: tracks.filter(isTensor),
       charts: chartsOf.get(process.pid) || [],
     };
-    if (lanes.length + group.charts.length === 0) continue;
-    group.tensorsOpen = group.tensors.length <= MOST_OPEN_TENSOR_LANES;
+    if (tracks.length + group.charts.length === 0) continue;
+    group.tensorsOpen = group.tensors.length <= MOST_OPEN_TENSOR_TRACKS;
     groups.push(group);
   }
   for (const group of groups) {
     group.open = groups.length <= MOST_OPEN_GROUPS || !group.process.is_rank;
     // A process with one track, such as a tensor of Horovod, needs no head.
     group.single = group.tensors.length === 0 && group.charts.length === 0 &&
-      group.lanes.length === 1 && !group.process.is_rank;
+      group.tracks.length === 1 && !group.process.is_rank;
   }
   return groups;
 }
 
 // Lays out the bands from top to bottom: {kind, label, y, height, ...}. Kinds:
 // "head" of a group (which shows its content in small when closed), "tensors"
-// (likewise), "lane", "chart".
+// (likewise), "track", "chart".
 function layOutBands(groups) {
   const bands = [];
   let y = 0;
@@ -96,21 +96,21 @@ function layOutBands(groups) {
     bands.push({kind, y, height, ...band});
     y += height;
   };
-  const addLane = (lane, label, group) => add("lane",
-    lane.rows.length * ROW_HEIGHT + 2, {label, rows: lane.rows, group});
+  const addTrack = (track, label, group) => add("track",
+    track.rows.length * ROW_HEIGHT + 2, {label, rows: track.rows, group});
   for (const group of groups) {
     if (group.single) {
-      addLane(group.lanes[0], group.label, group);
+      addTrack(group.tracks[0], group.label, group);
       continue;
     }
-    const all = [...group.lanes, ...group.tensors];
+    const all = [...group.tracks, ...group.tensors];
     add("head", group.open ? HEAD_HEIGHT : miniHeight(all), {
       label: group.label, note: group.process.host, group, open: group.open,
-      rows: group.open ? [] : all.flatMap((lane) => lane.rows),
+      rows: group.open ? [] : all.flatMap((track) => track.rows),
     });
     if (!group.open) continue;
-    for (const lane of group.lanes) {
-      addLane(lane, lane.name || `track ${lane.tid}`, group);
+    for (const track of group.tracks) {
+      addTrack(track, track.name || `track ${track.tid}`, group);
     }
     if (group.tensors.length > 0) {
       const {tensors, tensorsOpen} = group;
@@ -118,10 +118,10 @@ function layOutBands(groups) {
         label: "tensors in flight",
         note: tensorsOpen ? "" : `${tensors.length} tracks`,
         group, open: tensorsOpen,
-        rows: tensorsOpen ? [] : tensors.flatMap((lane) => lane.rows),
+        rows: tensorsOpen ? [] : tensors.flatMap((track) => track.rows),
       });
       if (tensorsOpen) {
-        for (const lane of tensors) addLane(lane, lane.name, group);
+        for (const track of tensors) addTrack(track, track.name, group);
       }
     }
     for (const chart of group.charts) {
@@ -132,14 +132,14 @@ function layOutBands(groups) {
 }
 
 // Closed groups show their rows with a height of some pixels.
-function miniHeight(lanes) {
-  const count = lanes.reduce((sum, lane) => sum + lane.rows.length, 0);
+function miniHeight(tracks) {
+  const count = tracks.reduce((sum, track) => sum + track.rows.length, 0);
   return Math.min(Math.max(HEAD_HEIGHT, count * 3 + 4), 56);
 }
 
 // The place of the `i`-th row of a band: {y, height}.
 function rowBox(band, i) {
-  if (band.kind === "lane") {
+  if (band.kind === "track") {
     return {y: band.y + 1 + i * ROW_HEIGHT, height: ROW_HEIGHT - 1};
   }
   const height = (band.height - 4) / band.rows.length;
@@ -149,7 +149,7 @@ function rowBox(band, i) {
 // The row of `band` at a vertical position; -1: none.
 function rowAt(band, y) {
   if (band.rows === undefined || band.rows.length === 0) return -1;
-  const within = band.kind === "lane" ? (y - band.y - 1) / ROW_HEIGHT :
+  const within = band.kind === "track" ? (y - band.y - 1) / ROW_HEIGHT :
     (y - band.y - 2) / ((band.height - 4) / band.rows.length);
   const at = Math.floor(within);
   return at >= 0 && at < band.rows.length ? at : -1;

@@ -12,13 +12,13 @@ function takeJson(id) {
 }
 
 // Slices of one track at one depth: slices.start, .duration and .name, their
-// details said.batch, ... (-1: missing), and levels of detail.
+// details said.bucket, ... (-1: missing), and levels of detail.
 class Row {
-  constructor(index, [pid, tid, depth, count, lane], data) {
-    Object.assign(this, {index, pid, tid, depth, count, lane}, data);
+  constructor(index, [pid, tid, depth, count, track], data) {
+    Object.assign(this, {index, pid, tid, depth, count, track}, data);
   }
 
-  // The details of slice `i`: {batch, bytes, ...}; text is a string.
+  // The details of slice `i`: {bucket, bytes, ...}; text is a string.
   details(i) {
     const told = {};
     for (const [field, values] of Object.entries(this.said)) {

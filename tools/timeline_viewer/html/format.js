@@ -86,7 +86,7 @@ const KINDS = [
     fits: /^(WAIT_FOR_RANKS|WAIT_FOR_GRADIENTS|WAIT)$/},
   {label: "negotiation", colour: PALETTE.purple, fits: /^NEGOTIATE_/},
   {label: "copies", colour: PALETTE.green, fits: /^MEMCPY_/},
-  {label: "whole bucket", colour: "#5d7b93", fits: /_BATCH$/,
+  {label: "whole bucket", colour: "#5d7b93", fits: /_BUCKET$/,
     but: /^LOAD_BATCH$/},
   {label: "input", colour: PALETTE.orange,
     fits: /^(LOAD_BATCH$|enumerate\(DataLoader)/},

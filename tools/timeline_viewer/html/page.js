@@ -8,7 +8,7 @@
 //   window         {start, end} of the time axis
 //   painted        rectangles of the axis's last frame; frames, frameMs
 //   search         {text, count, place}: number of hits, and the current one
-//   selected       {name, start, duration, pid, lane} of the event, or null
+//   selected       {name, start, duration, pid, track} of the event, or null
 //   mark           {start, end, pid, text} of the last link, or null
 //   groups         [{label, open, tensorsOpen}]
 //   rowBox(i)      if row i is open: {x, y, height} of its left end on the page,
@@ -142,7 +142,7 @@ class Page {
   }
 
   rowBox(i) {
-    const band = this.axis.bands.find((known) => known.kind === "lane" &&
+    const band = this.axis.bands.find((known) => known.kind === "track" &&
       known.rows.includes(rows[i]));
     if (band === undefined || this.axis.width === undefined) return null;
     const box = rowBox(band, band.rows.indexOf(rows[i]));
@@ -150,7 +150,7 @@ class Page {
     const names = rows[i].levels.length > 0 ?
       [...new Set(rows[i].levels[0].name)] :
       [...new Set(rows[i].slices.name)];
-    return {x: chart.left, y: chart.top + box.y - byId("lanes").scrollTop,
+    return {x: chart.left, y: chart.top + box.y - byId("tracks").scrollTop,
       height: box.height, names: names.map((name) => facts.names[name])};
   }
 
@@ -168,7 +168,7 @@ class Page {
         name: nameOfSlice(selected.row, selected.index),
         start: selected.row.slices.start[selected.index],
         duration: selected.row.slices.duration[selected.index],
-        pid: selected.row.pid, lane: selected.row.lane},
+        pid: selected.row.pid, track: selected.row.track},
       mark,
       groups: groups.map(({label, open, tensorsOpen}) =>
         ({label, open, tensorsOpen})),

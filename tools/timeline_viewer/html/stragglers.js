@@ -215,8 +215,8 @@ function overlapCard() {
         formatTime(to - from)));
     }
     const waits = rank.spans.filter(([, , part]) => part >= 3);
-    for (const [from, to, number, bytes, tensors] of rank.batches) {
-      batchPieces(from, to, waits).forEach(([begin, stop, exposed]) => {
+    for (const [from, to, number, bytes, tensors] of rank.buckets) {
+      bucketPieces(from, to, waits).forEach(([begin, stop, exposed]) => {
         strip.append(block(begin, stop,
           exposed ? `background:${PALETTE.sky};top:50%` :
             `background:${PALETTE.green};top:50%`,
@@ -249,7 +249,7 @@ function overlapCard() {
 
 // Cuts [from, to) where the application started or stopped to wait, into
 // [from, to, whether it waited].
-function batchPieces(from, to, waits) {
+function bucketPieces(from, to, waits) {
   const cuts = [from, to];
   for (const [start, end] of waits) {
     for (const cut of [start, end]) if (cut > from && cut < to) cuts.push(cut);

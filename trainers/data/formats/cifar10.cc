@@ -16,16 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kCifar10Folder[] = "cifar-10-batches-bin";
+constexpr char kCifar10Directory[] = "cifar-10-batches-bin";
 
 bool IsTrainFile(const fs::path& file) {
   return file.filename().string().starts_with("data_batch_") &&
          file.extension() == ".bin";
 }
 
-std::vector<fs::path> ListFiles(const fs::path& folder, Cifar10Split split) {
+std::vector<fs::path> ListFiles(const fs::path& directory, Cifar10Split split) {
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
     const fs::path& file = entry.path();
     if (split == Cifar10Split::kTrain ? IsTrainFile(file)
                                       : file.filename() == "test_batch.bin") {
@@ -73,14 +73,14 @@ void ReadFile(const fs::path& file, ImageSet& images) {
 
 bool IsPartOfCifar10(const fs::path& path) {
   return IsTrainFile(path) || path.filename() == "test_batch.bin" ||
-         path.filename() == kCifar10Folder;
+         path.filename() == kCifar10Directory;
 }
 
 ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
   std::vector<fs::path> files;
   try {
     files = ListFiles(data_dir, split);
-    const fs::path inner = data_dir / kCifar10Folder;
+    const fs::path inner = data_dir / kCifar10Directory;
     if (files.empty() && fs::is_directory(inner)) {
       files = ListFiles(inner, split);
     }
@@ -95,7 +95,7 @@ ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
         std::string(split == Cifar10Split::kTrain ? "data_batch_*.bin"
                                                   : "test_batch.bin") +
         " in '" + data_dir.string() + "' or its subdirectory " +
-        kCifar10Folder +
+        kCifar10Directory +
         "; expected the binary version of CIFAR-10 (generate_cifar10 makes "
         "small files in its format)");
   }

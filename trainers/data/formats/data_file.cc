@@ -167,10 +167,10 @@ void ByteWriter::Fail(int error) {
       (error == Z_ERRNO && errno != 0 ? std::strerror(errno) : zError(error)));
 }
 
-std::optional<fs::path> FindPlainOrGzipped(const fs::path& folder,
+std::optional<fs::path> FindPlainOrGzipped(const fs::path& directory,
                                            const std::string& name) {
   for (const char* const ending : {"", ".gz"}) {
-    const fs::path file = folder / (name + ending);
+    const fs::path file = directory / (name + ending);
     std::error_code error;
     if (fs::exists(file, error)) return file;
     if (error) ThrowCannotRead("cannot read '" + file.string() + "'", error);

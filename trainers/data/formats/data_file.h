@@ -86,10 +86,10 @@ class ByteWriter {
   std::unique_ptr<gzFile_s, Abandon> file_;
 };
 
-// Returns `folder`/`name` if it exists, else `folder`/`name`.gz if that exists,
-// else nothing. Throws as ThrowCannotRead does if the check fails.
+// Returns `directory`/`name` if it exists, else `directory`/`name`.gz if that
+// exists, else nothing. Throws as ThrowCannotRead does if the check fails.
 std::optional<std::filesystem::path> FindPlainOrGzipped(
-    const std::filesystem::path& folder, const std::string& name);
+    const std::filesystem::path& directory, const std::string& name);
 
 // Throws an InputError with the reason unless `data_dir` is a directory. Throws
 // as ThrowCannotRead does if the check fails.

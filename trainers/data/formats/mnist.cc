@@ -124,7 +124,7 @@ void WriteIdx(const std::filesystem::path& file, const IdxItem& item,
   writer.Close();
 }
 
-constexpr char kMnistFolder[] = "MNIST/raw";
+constexpr char kMnistDirectory[] = "MNIST/raw";
 
 const IdxItem& Image() {
   static const IdxItem item{.name = "image", .shape = {kDigitSide, kDigitSide}};
@@ -143,12 +143,12 @@ std::string FileName(MnistSplit split, const IdxItem& item) {
 }
 
 fs::path FindMnistFile(const fs::path& data_dir, const std::string& name) {
-  for (const fs::path& folder : {data_dir, data_dir / kMnistFolder}) {
-    if (const auto file = FindPlainOrGzipped(folder, name)) return *file;
+  for (const fs::path& directory : {data_dir, data_dir / kMnistDirectory}) {
+    if (const auto file = FindPlainOrGzipped(directory, name)) return *file;
   }
   throw support::InputError(
       "no " + name + " and no " + name + ".gz in '" + data_dir.string() +
-      "' or its subdirectory " + kMnistFolder +
+      "' or its subdirectory " + kMnistDirectory +
       "; expected the files of MNIST (generate_mnist makes small "
       "files in its format)");
 }
@@ -191,12 +191,12 @@ DigitSet ReadMnist(const fs::path& data_dir, MnistSplit split) {
   return digits;
 }
 
-void WriteMnist(const fs::path& folder, MnistSplit split,
+void WriteMnist(const fs::path& directory, MnistSplit split,
                 const DigitSet& digits, bool gzipped) {
   const std::string ending = gzipped ? ".gz" : "";
-  WriteIdx(folder / (FileName(split, Image()) + ending), Image(),
+  WriteIdx(directory / (FileName(split, Image()) + ending), Image(),
            digits.pixels);
-  WriteIdx(folder / (FileName(split, Label()) + ending), Label(),
+  WriteIdx(directory / (FileName(split, Label()) + ending), Label(),
            digits.labels);
 }
 

@@ -33,9 +33,9 @@ enum class MnistSplit { kTrain, kTest };
 // of labels.
 DigitSet ReadMnist(const std::filesystem::path& data_dir, MnistSplit split);
 
-// Writes the two files of a set to `folder`, with names that end in .gz if they
-// should be gzipped. Throws InputError on failure.
-void WriteMnist(const std::filesystem::path& folder, MnistSplit split,
+// Writes the two files of a set to `directory`, with names that end in .gz if
+// they should be gzipped. Throws InputError on failure.
+void WriteMnist(const std::filesystem::path& directory, MnistSplit split,
                 const DigitSet& digits, bool gzipped);
 
 }  // namespace hvdlite::trainers

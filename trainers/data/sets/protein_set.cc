@@ -152,9 +152,10 @@ constexpr int64_t kTrainEnd = 5600;
 constexpr int64_t kTestBegin = 5605;
 constexpr int64_t kTestEnd = 5877;
 
-[[noreturn]] void FailToFind(const std::string& what, const fs::path& folder) {
+[[noreturn]] void FailToFind(const std::string& what,
+                             const fs::path& directory) {
   throw support::InputError(
-      "no " + what + " in '" + folder.string() +
+      "no " + what + " in '" + directory.string() +
       "'; expected the data of Zhou and Troyanskaya (2014), "
       "gzipped or not (generate_pssp makes small files in its "
       "format)");

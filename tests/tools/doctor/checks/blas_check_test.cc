@@ -40,15 +40,15 @@ TEST(BlasTest, KernelsOfAnOldProcessorAreAProblem) {
                  "ok");
 }
 
-const BlasSurroundings kA64fx = {.cpu_flags = {"asimd", "sve"},
-                                 .cpu_implementer = "0x46"};
-const BlasSurroundings kGraviton3 = {.cpu_flags = {"asimd", "sve"},
-                                     .cpu_implementer = "0x41"};
+const BlasEnvironment kA64fx = {.cpu_flags = {"asimd", "sve"},
+                                .cpu_implementer = "0x46"};
+const BlasEnvironment kGraviton3 = {.cpu_flags = {"asimd", "sve"},
+                                    .cpu_implementer = "0x41"};
 
 TEST(BlasTest, CoreTypeFromEnvironmentIsReported) {
   BlasFacts facts = OpenBlas("Haswell");
   facts.own_core = "Cooperlake";
-  BlasSurroundings around = {.cpu_flags = kAvx512, .asked_core = "Haswell"};
+  BlasEnvironment around = {.cpu_flags = kAvx512, .asked_core = "Haswell"};
   ExpectFindings(JudgeBlas(facts, around), "problem");
   // This OpenBLAS would not choose good kernels itself.
   facts.own_core = "Prescott";

@@ -120,12 +120,13 @@ TEST(HugePagesTest, FujitsusLibraryUsesLargePagesByDefault) {
 TEST(FrequencyTest, ReadsGovernorsAndLimits) {
   testing::MachineFiles tree;
   for (int cpu = 0; cpu < 3; ++cpu) {
-    const std::string folder = kCpu + std::to_string(cpu) + "/cpufreq/";
-    tree.Write(folder + "scaling_governor",
+    const std::string directory = kCpu + std::to_string(cpu) + "/cpufreq/";
+    tree.Write(directory + "scaling_governor",
                cpu == 2 ? "powersave" : "schedutil");
-    tree.Write(folder + "scaling_driver", "acpi-cpufreq");
-    tree.Write(folder + "scaling_max_freq", cpu == 1 ? "1000000" : "3000000");
-    tree.Write(folder + "cpuinfo_max_freq", "3000000");
+    tree.Write(directory + "scaling_driver", "acpi-cpufreq");
+    tree.Write(directory + "scaling_max_freq",
+               cpu == 1 ? "1000000" : "3000000");
+    tree.Write(directory + "cpuinfo_max_freq", "3000000");
   }
   const FrequencyFacts facts = GatherFrequency(tree.files(), {0, 1});
   EXPECT_THAT(facts.governors, ElementsAre("schedutil"));

@@ -53,7 +53,7 @@ TEST(AboutTest, VersionAndBuildHaveOneLinePerFact) {
     if (*mpi != 0) {
       place.versions["mpirun"] = absl::StrCat("mpirun (Open MPI) ", mpi);
     }
-    const Surroundings here = SurroundingsOf(place);
+    const HostEnvironment here = HostEnvironmentOf(place);
     std::vector<std::string> lines =
         absl::StrSplit(DescribeBuild({}, here), '\n');
     // These facts differ between builds.

@@ -40,7 +40,7 @@ struct Place {
   bool dry_run = true;
 };
 
-inline Surroundings SurroundingsOf(const Place& place) {
+inline HostEnvironment HostEnvironmentOf(const Place& place) {
   return {
       .environment = base::FakeEnvironment(place.variables),
       .read_file =
@@ -107,7 +107,7 @@ inline absl::StatusOr<Job> JobOf(const std::string& line, const Place& place) {
   if (place.dry_run) words.insert(words.begin(), "--dry-run");
   const absl::StatusOr<Flags> flags = ParseFlags(words);
   if (!flags.ok()) return flags.status();
-  return MakeJob(*flags, SurroundingsOf(place));
+  return MakeJob(*flags, HostEnvironmentOf(place));
 }
 
 // A short text about a job: the ranks of its hosts (CPUs, xTHREADS, cCPU of the

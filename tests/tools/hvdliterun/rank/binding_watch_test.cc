@@ -171,8 +171,8 @@ TEST(ThreadsOfGroupTest, EndingProcessesAreLeftOut) {
   tree.Write("/proc/9/task/10/comm", "a");
   AddProcess(tree, 11,
              "S");  // here a thread ended after the directory was opened
-  tree.Write("/proc/11/task/12/status/is a folder", "");
-  tree.Write("/proc/13/stat/is a folder", "");
+  tree.Write("/proc/11/task/12/status/is a directory", "");
+  tree.Write("/proc/13/stat/is a directory", "");
   const std::vector<ThreadCpus> threads = ThreadsOfGroup(7, tree.files());
   ASSERT_THAT(threads, SizeIs(1));
   EXPECT_EQ(threads[0].process, 7);

@@ -17,9 +17,9 @@ namespace {
 class LeftoversTest : public ::testing::Test {
  protected:
   LeftoversTest() {
-    for (const std::string& folder :
+    for (const std::string& directory :
          {places_.shared_memory, places_.temporary, places_.processes}) {
-      std::filesystem::create_directories(folder);
+      std::filesystem::create_directories(directory);
     }
   }
 
@@ -36,30 +36,31 @@ class LeftoversTest : public ::testing::Test {
     return Memory("vader_segment.my.host.", "." + job + ".0", user);
   }
   // Creates a session directory in the same way.
-  std::string Folder(const std::string& name, const std::string& rest,
-                     unsigned user = geteuid()) {
+  std::string Directory(const std::string& name, const std::string& rest,
+                        unsigned user = geteuid()) {
     const std::string path =
         absl::StrCat(places_.temporary, "/", name, user, rest);
     std::filesystem::create_directories(path);
     return path;
   }
   std::string Session(int launcher, unsigned user = geteuid()) {
-    return Folder("ompi.my.host.", absl::StrCat("/pid.", launcher, "/0"), user);
+    return Directory("ompi.my.host.", absl::StrCat("/pid.", launcher, "/0"),
+                     user);
   }
   void AddProcess(int id, const std::string& maps) {
-    const std::string folder = absl::StrCat(places_.processes, "/", id);
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/maps") << maps;
+    const std::string directory = absl::StrCat(places_.processes, "/", id);
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory + "/maps") << maps;
   }
   static bool Exists(const std::string& path) {
     return std::filesystem::exists(path);
   }
 
-  const hvdlite::timeline::TemporaryFolder folder_;
+  const hvdlite::timeline::TemporaryDirectory directory_;
   const LeftoverPlaces places_ = {.host = "my.host",
-                                  .shared_memory = folder_.File("shm"),
-                                  .temporary = folder_.File("tmp"),
-                                  .processes = folder_.File("proc")};
+                                  .shared_memory = directory_.File("shm"),
+                                  .temporary = directory_.File("tmp"),
+                                  .processes = directory_.File("proc")};
   const absl::Time later_ = absl::Now() + absl::Seconds(61);
 };
 
@@ -75,9 +76,10 @@ TEST_F(LeftoversTest, UnmappedSegmentsAreRemoved) {
 
 TEST_F(LeftoversTest, LeftoversOfOpenMpi5AreRemoved) {
   const std::string segment = Memory("sm_segment.my.host.", ".1.0");
-  const std::string dead = Folder("prterun.my.17.", "/0");
-  const std::string alive = Folder("prterun.my.12.", "/0");
-  const std::string of_others = Folder("prterun.my.17.", "/0", geteuid() + 1);
+  const std::string dead = Directory("prterun.my.17.", "/0");
+  const std::string alive = Directory("prterun.my.12.", "/0");
+  const std::string of_others =
+      Directory("prterun.my.17.", "/0", geteuid() + 1);
   AddProcess(12, "");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 2);
   EXPECT_FALSE(Exists(segment));
@@ -88,7 +90,7 @@ TEST_F(LeftoversTest, LeftoversOfOpenMpi5AreRemoved) {
 
 TEST_F(LeftoversTest, HostNameMayLackItsDomain) {
   const std::string segment = Memory("vader_segment.my.", ".1.0");
-  const std::string session = Folder("ompi.my.", "/pid.7/0");
+  const std::string session = Directory("ompi.my.", "/pid.7/0");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 2);
   EXPECT_FALSE(Exists(segment));
   EXPECT_FALSE(Exists(session));
@@ -132,9 +134,9 @@ TEST_F(LeftoversTest, SessionsOfAnEndedJobAreRemovedImmediately) {
   const std::string ended = Session(17);
   const std::string other = Session(12);
   const std::string of_others = Session(17, geteuid() + 1);
-  const std::string dvm = Folder("prte.my.", "/dvm.17");
-  const std::string other_dvm = Folder("prte.my.", "/dvm.12");
-  const std::string top = Folder("prterun.my.17.", "");
+  const std::string dvm = Directory("prte.my.", "/dvm.17");
+  const std::string other_dvm = Directory("prte.my.", "/dvm.12");
+  const std::string top = Directory("prterun.my.17.", "");
   AddProcess(18, "");
   EXPECT_EQ(RemoveSessionsOf(18, places_), 0);
   EXPECT_EQ(RemoveSessionsOf(17, places_), 3);
@@ -148,7 +150,7 @@ TEST_F(LeftoversTest, SessionsOfAnEndedJobAreRemovedImmediately) {
 }
 
 TEST_F(LeftoversTest, LinksToOtherDirectoriesAreNotFollowed) {
-  const std::string elsewhere = folder_.File("elsewhere");
+  const std::string elsewhere = directory_.File("elsewhere");
   std::filesystem::create_directories(elsewhere + "/pid.17");
   std::filesystem::create_symlink(
       elsewhere, absl::StrCat(places_.temporary, "/ompi.my.host.", geteuid()));

@@ -126,7 +126,7 @@ TEST(PassSignalTest, ProcessWithEmptyStatusHasNoHandler) {
   testing::MachineFiles tree;
   tree.AddProcess(leader, "sleep", leader);
   // The file can be opened, but there is nothing to read.
-  tree.Write(absl::StrCat("/proc/", leader, "/status/is a folder"), "");
+  tree.Write(absl::StrCat("/proc/", leader, "/status/is a directory"), "");
   PassSignal(SIGUSR1, leader, tree.files());
   EXPECT_EQ(support::WaitForExit(leader), 128 + SIGTERM);
 }

@@ -36,7 +36,7 @@ TEST(CommandTest, TheLauncherGetsWorldThreadsVariablesAndTrace) {
                                        .arguments = {"--bf16"}};
   const Command command =
       BuildCommand(spec, configuration, kFiles, "run", true);
-  EXPECT_THAT(command.words,
+  EXPECT_THAT(command.arguments,
               ElementsAre("run", "-np", "6", "-H", "h1:3,h2:3", "--map", "numa",
                           "--threads", "4", "--oversubscribe", "--set", "A=b c",
                           "--huge-pages", "--timeline", "/t.json", "prog",
@@ -49,7 +49,7 @@ TEST(CommandTest, AloneStartsTheProgramItself) {
       .threads = 2, .alone = true, .environment = {{"A", "b"}}};
   const Command command = BuildCommand(SpecOf("'prog', '{report}'"),
                                        configuration, kFiles, "run", false);
-  EXPECT_THAT(command.words, ElementsAre("prog", "/r.json"));
+  EXPECT_THAT(command.arguments, ElementsAre("prog", "/r.json"));
   EXPECT_EQ(command.environment, (Variables{{"A", "b"},
                                             {"OMP_NUM_THREADS", "2"},
                                             {"HVDLITE_TIMELINE", "/t.json"}}));
@@ -59,14 +59,15 @@ TEST(CommandTest, EnvRemovesVariables) {
   const Command command =
       BuildCommand(SpecOf("'prog', '{report}'"), {.unset = {"A", "B"}},
                    {"/r.json", "", ""}, "run", false);
-  EXPECT_THAT(command.words, ElementsAre("run", "-np", "1", "env", "-u", "A",
-                                         "-u", "B", "prog", "/r.json"));
+  EXPECT_THAT(command.arguments,
+              ElementsAre("run", "-np", "1", "env", "-u", "A", "-u", "B",
+                          "prog", "/r.json"));
 }
 
 TEST(CommandTest, NoTraceIsRecordedIfTheProgramWritesItsOwn) {
   const Command command = BuildCommand(SpecOf("'p', '{report}', '{trace}'"), {},
                                        kFiles, "run", false);
-  EXPECT_THAT(command.words,
+  EXPECT_THAT(command.arguments,
               ElementsAre("run", "-np", "1", "p", "/r.json", "/t.json"));
 }
 
@@ -74,7 +75,7 @@ TEST(CommandTest, NoTraceIsRecordedIfTheSettingNamesOne) {
   const Command command =
       BuildCommand(SpecOf("'p', '{report}'"), {.arguments = {"-t={trace}"}},
                    kFiles, "run", false);
-  EXPECT_THAT(command.words,
+  EXPECT_THAT(command.arguments,
               ElementsAre("run", "-np", "1", "p", "/r.json", "-t=/t.json"));
 }
 
@@ -83,7 +84,7 @@ TEST(CommandTest, PlaceholdersAreReplacedInFlagsAndVariables) {
                                  .environment = {{"N", "{ranks}"}},
                                  .launcher_flags = {"--x={ranks_per_node}"}};
   const Spec spec = SpecOf("'p', '{report}'");
-  EXPECT_THAT(BuildCommand(spec, configuration, kFiles, "run", false).words,
+  EXPECT_THAT(BuildCommand(spec, configuration, kFiles, "run", false).arguments,
               ElementsAre("run", "-np", "2", "--set", "N=2", "--x=2",
                           "--timeline", "/t.json", "p", "/r.json"));
   configuration = {.alone = true, .environment = {{"N", "{ranks}{report}"}}};
@@ -96,7 +97,7 @@ TEST(CommandTest, TracePlaceholderIsReplacedWithoutATrace) {
   EXPECT_THAT(
       BuildCommand(SpecOf("'p', '{report}', '{trace}'"), {}, files, "run",
                    false)
-          .words,
+          .arguments,
       ElementsAre("run", "-np", "1", "p", "/run/r.json", "/run/trace.json"));
 }
 

@@ -95,8 +95,8 @@ TEST(LaunchPlanTest, UnreadableAnswerIsIgnored) {
 
 TEST(LaunchPlanTest, QuestionIsTheCommandOfTheRun) {
   const Command question = DryRunOf(
-      {.words = {"hvdliterun", "-np", "2", "p"}, .environment = {{"A", "b"}}});
-  EXPECT_THAT(question.words, ElementsAre("hvdliterun", "--dry-run=json",
+      {.arguments = {"hvdliterun", "-np", "2", "p"}, .environment = {{"A", "b"}}});
+  EXPECT_THAT(question.arguments, ElementsAre("hvdliterun", "--dry-run=json",
                                           "--oversubscribe", "-np", "2", "p"));
   EXPECT_THAT(question.environment, ElementsAre(Pair("A", "b")));
 }

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "tests/testing/fakes/sweep_folder.h"
+#include "tests/testing/fakes/sweep_directory.h"
 #include "tests/testing/golden.h"
 #include "tools/scaling_sweep/run/program_report.h"
 #include "tools/scaling_sweep/run/spec.h"
@@ -75,7 +75,7 @@ TEST(SampleTest, SampleIsReadAsItWasWritten) {
 class ResultsFileTest : public ::testing::Test {
  protected:
   absl::StatusOr<ResultsFile> Open(const Spec& spec = SpecFor()) {
-    return ResultsFile::Open(folder_.path(), spec);
+    return ResultsFile::Open(directory_.path(), spec);
   }
   void Append(const Sample& sample) {
     ASSERT_TRUE(Open().value().Append(sample).ok());
@@ -83,17 +83,17 @@ class ResultsFileTest : public ::testing::Test {
   // Appends to the file.
   void Write(const std::string& text) { WriteTo(file_, text); }
   std::vector<Sample> Samples() {
-    return ReadResults(folder_.path()).value().samples;
+    return ReadResults(directory_.path()).value().samples;
   }
   // Returns why the results cannot be read, with DIR as the directory.
   std::string ReadError() {
-    const absl::Status status = ReadResults(folder_.path()).status();
+    const absl::Status status = ReadResults(directory_.path()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    return absl::StrReplaceAll(status.message(), {{folder_.path(), "DIR"}});
+    return absl::StrReplaceAll(status.message(), {{directory_.path(), "DIR"}});
   }
 
-  const SweepFolder folder_;
-  const std::string file_ = folder_ / kResultsName;
+  const SweepDirectory directory_;
+  const std::string file_ = directory_ / kResultsName;
 };
 
 TEST_F(ResultsFileTest, ContinuesWithExistingSamples) {
@@ -105,7 +105,8 @@ TEST_F(ResultsFileTest, ContinuesWithExistingSamples) {
   }
   Append(SampleOf("a", 1));
   EXPECT_THAT(Samples(), ElementsAre(SampleOf("a", 0), SampleOf("a", 1)));
-  EXPECT_EQ(Identity(ReadResults(folder_.path())->spec), Identity(SpecFor()));
+  EXPECT_EQ(Identity(ReadResults(directory_.path())->spec),
+            Identity(SpecFor()));
 }
 
 TEST_F(ResultsFileTest, FullDiskIsAnInternalError) {
@@ -135,13 +136,13 @@ TEST_F(ResultsFileTest, IncompleteLastLineIsIgnored) {
 TEST_F(ResultsFileTest, FileWithIncompleteFirstLineIsStartedAgain) {
   Write("{\"program\": \"scal");
   ASSERT_TRUE(Open().ok());
-  EXPECT_TRUE(ReadResults(folder_.path()).ok());
+  EXPECT_TRUE(ReadResults(directory_.path()).ok());
 }
 
 TEST_F(ResultsFileTest, AnotherSpecIsRefusedIfThereAreSamples) {
   ASSERT_TRUE(Open().ok());
   ASSERT_TRUE(Open(SpecFor("threads: 2")).ok());
-  EXPECT_EQ(ReadResults(folder_.path())->spec.threads(0), 2);
+  EXPECT_EQ(ReadResults(directory_.path())->spec.threads(0), 2);
   ASSERT_TRUE(Open().ok());
   Append(SampleOf("a", 0));
   const std::string before = TextOf(file_);
@@ -161,7 +162,7 @@ TEST_F(ResultsFileTest, MoreRepeatsAndOtherWorldsContinue) {
     const std::string text = TextOf(file_);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
   }
-  EXPECT_EQ(ReadResults(folder_.path())->spec.ranks().rbegin()[0], 64);
+  EXPECT_EQ(ReadResults(directory_.path())->spec.ranks().rbegin()[0], 64);
   EXPECT_THAT(Samples(), ElementsAre(SampleOf("a", 0)));
 }
 
@@ -170,14 +171,14 @@ TEST_F(ResultsFileTest, OnlyOneProcessWrites) {
     auto first = Open();
     ASSERT_TRUE(first.ok()) << first.status();
     EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_TRUE(ReadResults(folder_.path()).ok());
+    EXPECT_TRUE(ReadResults(directory_.path()).ok());
     EXPECT_TRUE(first->Append(SampleOf("a", 0)).ok());
   }
   EXPECT_TRUE(Open().ok());
 }
 
 TEST_F(ResultsFileTest, ErrorsNameFileAndLine) {
-  EXPECT_TRUE(absl::IsNotFound(ReadResults(folder_ / "none").status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadResults(directory_ / "none").status()));
   ASSERT_TRUE(Open().ok());
   Write("nonsense\n");
   EXPECT_THAT(ReadError(),
@@ -250,7 +251,7 @@ class ProgramReportTest : public ::testing::Test {
   absl::StatusOr<ProgramReport> Report(const std::string& json,
                                        const std::string& items = "",
                                        int warmup_intervals = 0) {
-    const std::string file = folder_ / "r.json";
+    const std::string file = directory_ / "r.json";
     std::ofstream(file) << json;
     return ReadProgramReport(file, items, warmup_intervals);
   }
@@ -259,7 +260,7 @@ class ProgramReportTest : public ::testing::Test {
     return Report(json, items, warmup_intervals).value().items_per_second;
   }
 
-  SweepFolder folder_;
+  SweepDirectory directory_;
 };
 
 TEST_F(ProgramReportTest, SpeedIsTheMedianWithoutWarmUp) {
@@ -316,7 +317,8 @@ TEST_F(ProgramReportTest, MissingFieldsAreNamed) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << one.json;
     absl::StrAppend(
         &texts, one.json, "\n  ",
-        absl::StrReplaceAll(status.message(), {{folder_.path(), "DIR"}}), "\n");
+        absl::StrReplaceAll(status.message(), {{directory_.path(), "DIR"}}),
+        "\n");
   }
   testing::ExpectGolden(texts);
   // The rest of the message comes from the JSON library.
@@ -325,7 +327,7 @@ TEST_F(ProgramReportTest, MissingFieldsAreNamed) {
           Report(R"({"a_per_second": {"intervals": "x"}})").status().message()),
       HasSubstr("invalid \"a_per_second\""));
   EXPECT_TRUE(
-      absl::IsNotFound(ReadProgramReport(folder_ / "none", "", 0).status()));
+      absl::IsNotFound(ReadProgramReport(directory_ / "none", "", 0).status()));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "tests/testing/fakes/sweep_folder.h"
+#include "tests/testing/fakes/sweep_directory.h"
 #include "tests/testing/golden.h"
 #include "tools/scaling_sweep/run/configuration.h"
 
@@ -207,8 +207,8 @@ TEST(SpecTest, PlaceholdersAreCheckedInAllTexts) {
 }
 
 TEST(SpecTest, SpecDirIsReplacedEverywhere) {
-  const SweepFolder folder;
-  std::ofstream(folder / "s.txt") << kBase << R"(
+  const SweepDirectory directory;
+  std::ofstream(directory / "s.txt") << kBase << R"(
       ranks: 1 launcher_flag: "1={spec_dir}"
       environment { name: "A" value: "2={spec_dir}" }
       setting { name: "a" argument: "3={spec_dir}"
@@ -217,12 +217,12 @@ TEST(SpecTest, SpecDirIsReplacedEverywhere) {
       tune { dimension { name: "d" option { name: "x" } option { name: "y"
         launcher_flag: "6={spec_dir}"
         environment { name: "C" value: "7={spec_dir}" } } } })";
-  const absl::StatusOr<Spec> spec = LoadSpec(folder / "s.txt");
+  const absl::StatusOr<Spec> spec = LoadSpec(directory / "s.txt");
   ASSERT_TRUE(spec.ok()) << spec.status();
   const std::string text = Identity(*spec);
   EXPECT_THAT(text, ::testing::Not(HasSubstr("{spec_dir}")));
   for (int i = 1; i <= 7; ++i) {
-    EXPECT_THAT(text, HasSubstr(absl::StrCat(i, "=", folder.path(), "\"")));
+    EXPECT_THAT(text, HasSubstr(absl::StrCat(i, "=", directory.path(), "\"")));
   }
 }
 

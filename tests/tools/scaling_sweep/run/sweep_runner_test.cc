@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/testing/fakes/sweep_folder.h"
+#include "tests/testing/fakes/sweep_directory.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
 #include "tools/scaling_sweep/run/spec.h"
 
@@ -38,7 +38,7 @@ std::string Planned(const std::string& names) {
 class SweepRunnerTest : public ::testing::Test {
  protected:
   void LauncherIs(const std::string& script) {
-    launcher_ = folder_ / "launcher";
+    launcher_ = directory_ / "launcher";
     std::ofstream(launcher_) << "#!/bin/sh\n" << script << "\n";
     std::filesystem::permissions(launcher_, std::filesystem::perms::owner_all);
   }
@@ -57,7 +57,7 @@ class SweepRunnerTest : public ::testing::Test {
     ASSERT_TRUE(spec.ok()) << spec.status();
     spec_ = *spec;
     configurations_ = Configurations(spec_).value();
-    results_ = ResultsFile::Open(folder_ / "out", spec_).value();
+    results_ = ResultsFile::Open(directory_ / "out", spec_).value();
     runner_.emplace(
         RunnerOptions{.spec = spec_,
                       .launcher = launcher_,
@@ -77,7 +77,7 @@ class SweepRunnerTest : public ::testing::Test {
     return results_->samples();
   }
 
-  SweepFolder folder_;
+  SweepDirectory directory_;
   std::string launcher_;
   std::string reported_;  // what the program reports besides speed and threads
   std::function<support::CpuSeconds()> cpu_seconds_ = [] {
@@ -129,11 +129,11 @@ TEST_F(SweepRunnerTest, PlanIsCheckedOnlyForTheHostsInUse) {
 
 TEST_F(SweepRunnerTest, InterruptedSweepContinuesOnOtherHosts) {
   // The stop signal comes while the second run is under way.
-  launcher_ = folder_ / "launcher";
+  launcher_ = directory_ / "launcher";
   std::ofstream(launcher_) << "#!/bin/sh\n"
                               "echo \"$*\" >> '"
-                           << (folder_ / "calls") << "'\n"
-                           << "if [ $(wc -l < '" << (folder_ / "calls")
+                           << (directory_ / "calls") << "'\n"
+                           << "if [ $(wc -l < '" << (directory_ / "calls")
                            << "') = 2 ]; then\n"
                            << "  kill -TERM " << getpid()
                            << "; exec tail -f /dev/null\n"
@@ -155,13 +155,13 @@ TEST_F(SweepRunnerTest, InterruptedSweepContinuesOnOtherHosts) {
   ASSERT_TRUE(runner_->RunAll(configurations_, all).ok());
   results_.reset();
   std::vector<std::string> hosts;
-  const Results results = ReadResults(folder_ / "out").value();
+  const Results results = ReadResults(directory_ / "out").value();
   for (const Sample& sample : results.samples) {
     EXPECT_TRUE(sample.items_per_second.has_value()) << sample.failure;
     hosts.push_back(sample.command.at(4));
   }
   EXPECT_THAT(hosts, ::testing::ElementsAre("a:1", "c:1,d:1", "c:2,d:2"));
-  const auto table = MakeTable(results, ReadSharesBelow(folder_ / "out"));
+  const auto table = MakeTable(results, ReadSharesBelow(directory_ / "out"));
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->rows.size(), 3u);
 }
@@ -190,7 +190,7 @@ TEST_F(SweepRunnerTest, FactsOfThisMachineCompleteTheReport) {
   here["kernel"] = "K";
   here["LibTorch"] = "9";
   EXPECT_EQ(machine_of(here.at("host")), here);
-  std::filesystem::remove_all(folder_ / "out");
+  std::filesystem::remove_all(directory_ / "out");
   EXPECT_EQ(machine_of("another"),
             (std::map<std::string, std::string>{
                 {"host", "another"}, {"kernel", "K"}, {"LibTorch", "9"}}));
@@ -207,7 +207,7 @@ TEST_F(SweepRunnerTest, TimeOfOtherProgramsExcludesTheRun) {
     Use(worlds);
     const std::vector<Sample> samples = Samples();
     results_.reset();
-    std::filesystem::remove_all(folder_ / "out");
+    std::filesystem::remove_all(directory_ / "out");
     return samples.at(0).machine;
   };
   const std::string alone = "ranks: 1 setting { name: 'own' alone: true }";

@@ -24,13 +24,13 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-using Folder = std::filesystem::path;
+using Directory = std::filesystem::path;
 
 struct Format {
   std::string name;
   std::string file;
-  void (*write)(const Folder&);  // one sample
-  void (*read)(const Folder&);
+  void (*write)(const Directory&);  // one sample
+  void (*read)(const Directory&);
   int64_t spare_bytes = 0;  // optional bytes at the end of the file
 };
 
@@ -39,40 +39,43 @@ RgbImage PictureToSpoil() {
                             0);
 }
 
-const Format kCifar10 = {
-    "Cifar10", "data_batch_1.bin",
-    [](const Folder& folder) {
-      WriteCifar10File(folder / "data_batch_1.bin", MakePatternImages(1, 7), 0,
-                       1);
-    },
-    [](const Folder& folder) { ReadCifar10(folder, Cifar10Split::kTrain); }};
-const Format kMnist = {
-    "Mnist", "train-images-idx3-ubyte",
-    [](const Folder& folder) {
-      WriteMnist(folder, MnistSplit::kTrain, MakePatternDigits(1, 1),
-                 /*gzipped=*/false);
-    },
-    [](const Folder& folder) { ReadMnist(folder, MnistSplit::kTrain); }};
+const Format kCifar10 = {"Cifar10", "data_batch_1.bin",
+                         [](const Directory& directory) {
+                           WriteCifar10File(directory / "data_batch_1.bin",
+                                            MakePatternImages(1, 7), 0, 1);
+                         },
+                         [](const Directory& directory) {
+                           ReadCifar10(directory, Cifar10Split::kTrain);
+                         }};
+const Format kMnist = {"Mnist", "train-images-idx3-ubyte",
+                       [](const Directory& directory) {
+                         WriteMnist(directory, MnistSplit::kTrain,
+                                    MakePatternDigits(1, 1),
+                                    /*gzipped=*/false);
+                       },
+                       [](const Directory& directory) {
+                         ReadMnist(directory, MnistSplit::kTrain);
+                       }};
 const Format kNpy = {
     "Npy", "array.npy",
-    [](const Folder& folder) {
-      WriteNpy(folder / "array.npy", {.shape = {2}, .values = {1, 2}},
+    [](const Directory& directory) {
+      WriteNpy(directory / "array.npy", {.shape = {2}, .values = {1, 2}},
                NpyElement::kFloat32);
     },
-    [](const Folder& folder) { ReadNpy(folder / "array.npy"); }};
+    [](const Directory& directory) { ReadNpy(directory / "array.npy"); }};
 const Format kJpeg = {
     "Jpeg", "a.jpg",
-    [](const Folder& folder) {
-      WriteImageFile(folder / "a.jpg", PictureToSpoil(), ImageFormat::kJpeg);
+    [](const Directory& directory) {
+      WriteImageFile(directory / "a.jpg", PictureToSpoil(), ImageFormat::kJpeg);
     },
-    [](const Folder& folder) { ReadImageFile(folder / "a.jpg"); },
+    [](const Directory& directory) { ReadImageFile(directory / "a.jpg"); },
     /*spare_bytes=*/2};
 const Format kPng = {
     "Png", "a.png",
-    [](const Folder& folder) {
-      WriteImageFile(folder / "a.png", PictureToSpoil(), ImageFormat::kPng);
+    [](const Directory& directory) {
+      WriteImageFile(directory / "a.png", PictureToSpoil(), ImageFormat::kPng);
     },
-    [](const Folder& folder) { ReadImageFile(folder / "a.png"); },
+    [](const Directory& directory) { ReadImageFile(directory / "a.png"); },
     /*spare_bytes=*/20};
 
 class FormatTest : public ::testing::TestWithParam<Format> {};
@@ -95,14 +98,14 @@ TEST_P(FormatTest, UnwritableDirectoryIsAnErrorThatNamesTheFile) {
 }
 
 TEST_P(FormatTest, EveryTruncationIsAnErrorThatNamesTheFile) {
-  const TemporaryDirectory folder;
-  GetParam().write(folder.path());
-  const std::string file = folder / GetParam().file;
+  const TemporaryDirectory directory;
+  GetParam().write(directory.path());
+  const std::string file = directory / GetParam().file;
   const std::string whole = FileBytes(file);
   for (size_t size = 0; size + GetParam().spare_bytes < whole.size();
        size += size < 100 ? 1 : 7) {
     WriteFileBytes(file, whole.substr(0, size));
-    EXPECT_THAT([&] { GetParam().read(folder.path()); },
+    EXPECT_THAT([&] { GetParam().read(directory.path()); },
                 ThrowsMessage<support::InputError>(HasSubstr(file)))
         << size;
   }
@@ -119,15 +122,15 @@ struct BadFile {
 class BadFileTest : public ::testing::TestWithParam<BadFile> {};
 
 TEST_P(BadFileTest, IsAnErrorWithTheReason) {
-  const TemporaryDirectory folder;
+  const TemporaryDirectory directory;
   for (const auto& [name, bytes] : GetParam().files) {
-    WriteFileBytes(folder / name, bytes);
+    WriteFileBytes(directory / name, bytes);
   }
   try {
-    GetParam().format.read(folder.path());
+    GetParam().format.read(directory.path());
     ADD_FAILURE() << "is read";
   } catch (const support::InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(folder.path().string()));
+    EXPECT_THAT(error.what(), HasSubstr(directory.path().string()));
     for (const std::string& part : GetParam().message) {
       EXPECT_THAT(error.what(), HasSubstr(part));
     }
@@ -138,9 +141,9 @@ TEST_P(BadFileTest, IsAnErrorWithTheReason) {
 BadFile Changed(const Format& format, const std::string& name,
                 const std::function<void(std::string&)>& change,
                 const std::vector<std::string>& message) {
-  const TemporaryDirectory folder;
-  format.write(folder.path());
-  std::string bytes = FileBytes(folder / format.file);
+  const TemporaryDirectory directory;
+  format.write(directory.path());
+  std::string bytes = FileBytes(directory / format.file);
   change(bytes);
   return {format, name, {{format.file, bytes}}, message};
 }

@@ -191,11 +191,11 @@ TEST(ImageFileTest, ContentDecidesTheFormat) {
 
 TEST(ImageFileTest, NonRegularFileIsAnErrorThatNamesIt) {
   const TemporaryDirectory directory;
-  std::filesystem::create_directory(directory / "folder.jpg");
+  std::filesystem::create_directory(directory / "directory.jpg");
   std::filesystem::create_symlink("/nonexistent", directory / "link.jpg");
   // The pipe has no writer.
   ASSERT_EQ(mkfifo((directory / "pipe.jpg").c_str(), 0600), 0);
-  for (const char* name : {"folder.jpg", "link.jpg", "pipe.jpg"}) {
+  for (const char* name : {"directory.jpg", "link.jpg", "pipe.jpg"}) {
     EXPECT_THAT([&] { ReadImageFile(directory / name); },
                 ThrowsMessage<support::InputError>(
                     HasSubstr("cannot read '" + (directory / name).string())));

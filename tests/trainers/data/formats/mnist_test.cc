@@ -68,10 +68,10 @@ TEST_F(MnistTest, ReadsImagesAndLabelsOfBothSplits) {
 }
 
 TEST_F(MnistTest, ReadsGzippedFilesAndTheArchivesDirectory) {
-  const std::filesystem::path folder = directory_ / "MNIST/raw";
-  std::filesystem::create_directories(folder);
-  WritePlainOrGzipped(folder / "train-images-idx3-ubyte.gz", Images("ab"));
-  WriteFileBytes(folder / "train-labels-idx1-ubyte", Labels({3, 4}));
+  const std::filesystem::path directory = directory_ / "MNIST/raw";
+  std::filesystem::create_directories(directory);
+  WritePlainOrGzipped(directory / "train-images-idx3-ubyte.gz", Images("ab"));
+  WriteFileBytes(directory / "train-labels-idx1-ubyte", Labels({3, 4}));
   EXPECT_THAT(ReadMnist(directory_.path(), MnistSplit::kTrain).labels,
               ElementsAre(3, 4));
 }

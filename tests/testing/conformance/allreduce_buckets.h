@@ -19,7 +19,7 @@
 namespace hvdlite::testing {
 
 // What every rank knows about a bucket.
-struct AllreduceBatch {
+struct AllreduceBucket {
   collective::Reduction reduction;
   std::vector<size_t> counts;       // elements, by tensor
   std::vector<bool> in_place;       // by tensor
@@ -35,11 +35,11 @@ struct AllreduceBatch {
   }
 };
 
-inline AllreduceBatch RandomAllreduceBatch(uint32_t seed) {
+inline AllreduceBucket RandomAllreduceBucket(uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](int end) { return static_cast<int>(random() % end); };
-  AllreduceBatch batch;
-  collective::Reduction& reduction = batch.reduction;
+  AllreduceBucket bucket;
+  collective::Reduction& reduction = bucket.reduction;
   reduction.dtype = static_cast<DataType>(below(collective::kNumDataTypes));
   reduction.op = OpOrSum(
       reduction.dtype, static_cast<ReduceOp>(below(collective::kNumReduceOps)));
@@ -54,11 +54,11 @@ inline AllreduceBatch RandomAllreduceBatch(uint32_t seed) {
   }
   const int num_tensors = 1 + below(12);
   for (int i = 0; i < num_tensors; ++i) {
-    batch.counts.push_back(below(5) == 0 ? below(3000) : below(40));
-    batch.in_place.push_back(below(2) == 0);
-    batch.absent_on_rank.push_back(below(5) - 2);  // -2 and -1: nowhere
+    bucket.counts.push_back(below(5) == 0 ? below(3000) : below(40));
+    bucket.in_place.push_back(below(2) == 0);
+    bucket.absent_on_rank.push_back(below(5) - 2);  // -2 and -1: nowhere
   }
-  return batch;
+  return bucket;
 }
 
 inline double NeutralReference(DataType dtype, ReduceOp op) {
@@ -69,13 +69,13 @@ inline double NeutralReference(DataType dtype, ReduceOp op) {
   return op == ReduceOp::kMin ? 1000 : -1000;
 }
 
-inline std::vector<std::byte> ExpectedTensor(const AllreduceBatch& batch,
+inline std::vector<std::byte> ExpectedTensor(const AllreduceBucket& bucket,
                                              size_t tensor, int size) {
-  const collective::Reduction& reduction = batch.reduction;
+  const collective::Reduction& reduction = bucket.reduction;
   std::vector<std::vector<double>> contributions;
   for (int rank = 0; rank < size; ++rank) {
-    std::vector<double> values = batch.Values(tensor, rank);
-    if (batch.IsAbsent(tensor, rank)) {
+    std::vector<double> values = bucket.Values(tensor, rank);
+    if (bucket.IsAbsent(tensor, rank)) {
       if (size > 1) continue;
       absl::c_fill(values, NeutralReference(reduction.dtype, reduction.op));
     }
@@ -85,41 +85,41 @@ inline std::vector<std::byte> ExpectedTensor(const AllreduceBatch& batch,
 }
 
 // Runs the bucket on one rank and checks every tensor.
-inline void CheckAllreduceBatch(collective::Communicator& communicator,
-                                collective::FusionBuffer& buffer,
-                                const AllreduceBatch& batch) {
+inline void CheckAllreduceBucket(collective::Communicator& communicator,
+                                 collective::FusionBuffer& buffer,
+                                 const AllreduceBucket& bucket) {
   std::vector<std::vector<std::byte>> inputs;
   std::vector<std::vector<std::byte>> outputs;
   std::vector<collective::FusedTensor> tensors;
-  for (size_t i = 0; i < batch.counts.size(); ++i) {
+  for (size_t i = 0; i < bucket.counts.size(); ++i) {
     inputs.push_back(
-        Encode(batch.reduction.dtype, batch.Values(i, communicator.rank())));
-    outputs.push_back(batch.in_place[i]
+        Encode(bucket.reduction.dtype, bucket.Values(i, communicator.rank())));
+    outputs.push_back(bucket.in_place[i]
                           ? inputs[i]
                           : std::vector<std::byte>(inputs[i].size()));
   }
-  for (size_t i = 0; i < batch.counts.size(); ++i) {
+  for (size_t i = 0; i < bucket.counts.size(); ++i) {
     collective::FusedTensor tensor;
     tensor.output = absl::MakeSpan(outputs[i]);
-    if (!batch.IsAbsent(i, communicator.rank())) {
-      tensor.input = batch.in_place[i] ? outputs[i] : inputs[i];
+    if (!bucket.IsAbsent(i, communicator.rank())) {
+      tensor.input = bucket.in_place[i] ? outputs[i] : inputs[i];
     }
     tensors.push_back(tensor);
   }
   const base::FakeClock clock;
-  const absl::Status status =
-      collective::FusedAllreduce({communicator, buffer, clock}, batch.reduction,
-                                 tensors, collective::FusionHooks{});
+  const absl::Status status = collective::FusedAllreduce(
+      {communicator, buffer, clock}, bucket.reduction, tensors,
+      collective::FusionHooks{});
   ASSERT_TRUE(status.ok()) << status;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    EXPECT_TRUE(outputs[i] == ExpectedTensor(batch, i, communicator.size()))
-        << "tensor " << i << " of " << batch.counts[i] << " elements, "
-        << std::string(NameOf(batch.reduction.dtype)) << " "
-        << std::string(NameOf(batch.reduction.op)) << " on rank "
+    EXPECT_TRUE(outputs[i] == ExpectedTensor(bucket, i, communicator.size()))
+        << "tensor " << i << " of " << bucket.counts[i] << " elements, "
+        << std::string(NameOf(bucket.reduction.dtype)) << " "
+        << std::string(NameOf(bucket.reduction.op)) << " on rank "
         << communicator.rank();
-    if (!batch.in_place[i]) {
-      EXPECT_TRUE(inputs[i] == Encode(batch.reduction.dtype,
-                                      batch.Values(i, communicator.rank())))
+    if (!bucket.in_place[i]) {
+      EXPECT_TRUE(inputs[i] == Encode(bucket.reduction.dtype,
+                                      bucket.Values(i, communicator.rank())))
           << "input " << i << " was changed";
     }
   }

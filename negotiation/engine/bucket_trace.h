@@ -1,4 +1,4 @@
-// BatchTrace records a bucket as events of the timeline.
+// BucketTrace records a bucket as events of the timeline.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace hvdlite::negotiation {
 // Collects what happens while a bucket runs, and records it at the end:
 // - on a track for each tensor: NEGOTIATE_ALLREDUCE from its submission to the
 //   bucket's start, then ALLREDUCE to the bucket's end;
-// - on the bucket track: ALLREDUCE_BATCH and, inside it, WAIT_FOR_RANKS,
+// - on the bucket track: ALLREDUCE_BUCKET and, inside it, WAIT_FOR_RANKS,
 //   MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE (after the backend) and
 //   MEMCPY_OUT_FUSION_BUFFER. Other measured phases (FusionPhase) are drawn
 //   after the phase that they first followed. Phases alternate, because a
@@ -28,10 +28,10 @@ namespace hvdlite::negotiation {
 // - on the chunk track, if enabled: each part at its real time.
 // Costs nothing without a recorder. For the thread that holds the progress
 // lock.
-class BatchTrace {
+class BucketTrace {
  public:
-  BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
-             bool trace_chunks, absl::string_view backend, int64_t start_ns);
+  BucketTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
+              bool trace_chunks, absl::string_view backend, int64_t start_ns);
 
   void OnGatePassed(int64_t now_ns) { gate_passed_ns_ = now_ns; }
   void OnAlgorithm(absl::string_view algorithm) {

@@ -12,13 +12,13 @@ namespace hvdlite::negotiation {
 
 // The operations of a bucket, in the same order on all ranks. They belong to
 // one process set of this rank, and differ only in names and tensors.
-using Batch = std::vector<SubmittedPtr>;
+using Bucket = std::vector<SubmittedPtr>;
 
 // The size of the tensors that this rank contributes.
-int64_t BytesIn(const Batch& batch);
+int64_t BytesIn(const Bucket& bucket);
 
 // The progress of a bucket, which may take several calls of the data plane.
-struct BatchProgress {
+struct BucketProgress {
   int64_t bytes = 0;       // moved by the calls that have returned
   int64_t call_bytes = 0;  // moved in all by the running call
   double share = 0;        // of call_bytes, so far
@@ -29,7 +29,7 @@ struct BatchProgress {
   }
 };
 
-struct BatchSetting {
+struct BucketSetting {
   collective::FusionResources resources;  // with the process set's communicator
   const collective::FusionHooks& hooks;
   int root = 0;     // for a broadcast; within the process set
@@ -40,7 +40,7 @@ struct BatchSetting {
 // allocates the outputs of an allgather or alltoall in between. Returns the
 // first error of the data plane or of an allocation; then outputs are
 // unspecified.
-absl::Status RunCollective(const Batch& batch, const BatchSetting& setting,
-                           BatchProgress& done);
+absl::Status RunCollective(const Bucket& bucket, const BucketSetting& setting,
+                           BucketProgress& done);
 
 }  // namespace hvdlite::negotiation

@@ -47,19 +47,19 @@ double BusFactor(const std::string& collective, int64_t ranks) {
 
 void ReportFusion(const Examined& examined, Report* report) {
   struct Sums {
-    int64_t batches = 0;
+    int64_t buckets = 0;
     double tensors = 0;
     double bytes = 0;
     double ns = 0;
   };
   std::map<std::pair<std::string, int64_t>, Sums> classes;
-  for (const Batch& batch : examined.analysis.batches) {
-    Sums& sums = classes[{batch.collective, SizeClass(batch.bytes)}];
-    ++sums.batches;
-    sums.tensors += static_cast<double>(batch.tensors);
-    sums.bytes += static_cast<double>(batch.bytes);
-    sums.ns += static_cast<double>(batch.ranks.front().end_ns -
-                                   batch.ranks.front().start_ns);
+  for (const Bucket& bucket : examined.analysis.buckets) {
+    Sums& sums = classes[{bucket.collective, SizeClass(bucket.bytes)}];
+    ++sums.buckets;
+    sums.tensors += static_cast<double>(bucket.tensors);
+    sums.bytes += static_cast<double>(bucket.bytes);
+    sums.ns += static_cast<double>(bucket.ranks.front().end_ns -
+                                   bucket.ranks.front().start_ns);
   }
   if (classes.empty()) {
     return report->AddLine("This trace has no buckets of hvdlite.");
@@ -71,14 +71,14 @@ void ReportFusion(const Examined& examined, Report* report) {
                 PartsByRank(examined.analysis.steps).size());
   Table table = {
       .name = "fusion",
-      .columns = {"collective", "batch up to", "batches", "tensors/batch",
-                  "bytes/batch", "ms/batch", "ms/MB"},
+      .columns = {"collective", "bucket up to", "buckets", "tensors/bucket",
+                  "bytes/bucket", "ms/bucket", "ms/MB"},
       .rows = {},
       .keys = 2};
   for (const auto& [size_class, sums] : classes) {
-    const auto count = static_cast<double>(sums.batches);
+    const auto count = static_cast<double>(sums.buckets);
     table.rows.push_back(
-        {size_class.first, SizeName(size_class.second), sums.batches,
+        {size_class.first, SizeName(size_class.second), sums.buckets,
          Cell::Number(sums.tensors / count, 1),
          Cell::Number(sums.bytes / count, 0),
          Cell::Milliseconds(sums.ns / count),
@@ -86,7 +86,7 @@ void ReportFusion(const Examined& examined, Report* report) {
   }
   report->AddLine(
       absl::StrFormat("%.1f buckets per step",
-                      static_cast<double>(examined.analysis.batches.size()) /
+                      static_cast<double>(examined.analysis.buckets.size()) /
                           static_cast<double>(std::max<int64_t>(steps, 1))));
   for (const auto& [pid, process] : examined.trace.processes) {
     const int64_t threshold = process.Fact("fusion_threshold_bytes", -1);
@@ -101,7 +101,7 @@ void ReportFusion(const Examined& examined, Report* report) {
 
 void ReportBandwidth(const Examined& examined, Report* report) {
   struct Sums {
-    int64_t batches = 0;
+    int64_t buckets = 0;
     double bytes = 0;
     double ns = 0;
     double best = 0;  // bytes per ns
@@ -112,38 +112,38 @@ void ReportBandwidth(const Examined& examined, Report* report) {
   for (const auto& [pid, process] : examined.trace.processes) {
     size = std::max(size, process.world_size);
   }
-  for (const Batch& batch : examined.analysis.batches) {
+  for (const Bucket& bucket : examined.analysis.buckets) {
     // The time from the last rank's start to the last rank's end.
-    int64_t start_ns = batch.ranks.front().start_ns;
-    int64_t end_ns = batch.ranks.front().end_ns;
-    for (const RankBatch& rank : batch.ranks) {
+    int64_t start_ns = bucket.ranks.front().start_ns;
+    int64_t end_ns = bucket.ranks.front().end_ns;
+    for (const RankBucket& rank : bucket.ranks) {
       start_ns = std::max(start_ns, rank.start_ns + rank.gate_ns);
       end_ns = std::max(end_ns, rank.end_ns);
     }
     const auto ns = static_cast<double>(end_ns - start_ns);
-    if (ns <= 0 || batch.bytes == 0) continue;
+    if (ns <= 0 || bucket.bytes == 0) continue;
     Sums& sums =
-        classes[{batch.collective, batch.algorithm, SizeClass(batch.bytes)}];
-    ++sums.batches;
-    sums.bytes += static_cast<double>(batch.bytes);
+        classes[{bucket.collective, bucket.algorithm, SizeClass(bucket.bytes)}];
+    ++sums.buckets;
+    sums.bytes += static_cast<double>(bucket.bytes);
     sums.ns += ns;
-    sums.best = std::max(sums.best, static_cast<double>(batch.bytes) / ns);
+    sums.best = std::max(sums.best, static_cast<double>(bucket.bytes) / ns);
   }
   if (classes.empty()) {
     return report->AddLine("This trace has no buckets of hvdlite.");
   }
   Table table = {
       .name = "bandwidth",
-      .columns = {"collective", "algorithm", "batch up to", "batches",
-                  "ms/batch", "algbw MB/s", "busbw MB/s", "best algbw MB/s"},
+      .columns = {"collective", "algorithm", "bucket up to", "buckets",
+                  "ms/bucket", "algbw MB/s", "busbw MB/s", "best algbw MB/s"},
       .rows = {},
       .keys = 3};
   for (const auto& [key, sums] : classes) {
     const auto& [collective, algorithm, bound] = key;
     const double rate = sums.bytes / sums.ns * 1e3;
     table.rows.push_back(
-        {collective, algorithm, SizeName(bound), sums.batches,
-         Cell::Milliseconds(sums.ns / static_cast<double>(sums.batches)),
+        {collective, algorithm, SizeName(bound), sums.buckets,
+         Cell::Milliseconds(sums.ns / static_cast<double>(sums.buckets)),
          Cell::Number(rate, 1),
          Cell::Number(rate * BusFactor(collective, size), 1),
          Cell::Number(sums.best * 1e3, 1)});
@@ -169,7 +169,7 @@ absl::Status ReportTensor(const Examined& examined, const std::string& name,
   std::set<std::string> known;
   for (const TraceSlice& slice : trace.slices) {
     const auto& details = trace.DetailsOf(slice);
-    if (slice.tid < kFirstTensorLane || details.text < 0) continue;
+    if (slice.tid < kFirstTensorTrack || details.text < 0) continue;
     const std::string& tensor = trace.names[static_cast<size_t>(details.text)];
     if (tensor != name) {
       if (known.size() < 8) known.insert(tensor);

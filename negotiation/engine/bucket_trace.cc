@@ -1,4 +1,4 @@
-#include "negotiation/engine/batch_trace.h"
+#include "negotiation/engine/bucket_trace.h"
 
 #include <algorithm>
 #include <string>
@@ -14,17 +14,17 @@ using timeline::TraceEvent;
 
 }  // namespace
 
-BatchTrace::BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
-                       bool trace_chunks, absl::string_view backend,
-                       int64_t start_ns)
+BucketTrace::BucketTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
+                         bool trace_chunks, absl::string_view backend,
+                         int64_t start_ns)
     : recorder_(std::move(recorder)),
       trace_chunks_(trace_chunks),
       backend_(backend),
       start_ns_(start_ns),
       gate_passed_ns_(start_ns) {}
 
-void BatchTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
-                         int64_t end_ns) {
+void BucketTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
+                          int64_t end_ns) {
   if (recorder_ == nullptr) return;
   const auto total = std::find_if(
       phases_.begin(), phases_.end(),
@@ -41,30 +41,30 @@ void BatchTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
   if (trace_chunks_) chunk_events_.push_back({phase, chunk, start_ns, end_ns});
 }
 
-std::string BatchTrace::NameOf(FusionPhase phase,
-                               absl::string_view collective) const {
+std::string BucketTrace::NameOf(FusionPhase phase,
+                                absl::string_view collective) const {
   return phase == FusionPhase::kCommunicate
              ? absl::StrCat(backend_, "_", collective)
              : std::string(phase.name());
 }
 
-void BatchTrace::Record(const Decision& decision,
-                        const std::vector<SubmittedPtr>& operations,
-                        int64_t end_ns) {
+void BucketTrace::Record(const Decision& decision,
+                         const std::vector<SubmittedPtr>& operations,
+                         int64_t end_ns) {
   if (recorder_ == nullptr || operations.empty()) return;
   const std::string collective(
       negotiation::NameOf(operations.front()->operation.request.collective));
   const auto number = static_cast<int64_t>(decision.number);
 
-  int64_t batch_bytes = 0;
+  int64_t bucket_bytes = 0;
   for (size_t i = 0; i < operations.size(); ++i) {
     const SubmittedOperation& pending = *operations[i];
     const Request& request = pending.operation.request;
     const int64_t bytes = pending.operation.bytes();
-    batch_bytes += bytes;
-    if (pending.lane == 0) continue;  // not recorded, or this rank has joined
+    bucket_bytes += bytes;
+    if (pending.track == 0) continue;  // not recorded, or this rank has joined
     recorder_->Record({absl::StrCat("NEGOTIATE_", collective),
-                       pending.lane,
+                       pending.track,
                        pending.submitted_ns,
                        start_ns_ - pending.submitted_ns,
                        {{"tensor", request.name},
@@ -74,47 +74,47 @@ void BatchTrace::Record(const Decision& decision,
                         {"picked_up_us", pending.picked_up_ns / 1000}}});
     recorder_->Record(
         {collective,
-         pending.lane,
+         pending.track,
          start_ns_,
          end_ns - start_ns_,
-         {{"tensor", request.name}, {"bytes", bytes}, {"batch", number}},
+         {{"tensor", request.name}, {"bytes", bytes}, {"bucket", number}},
          TraceEvent::Kind::kComplete,
          TraceEvent::Flow::kOut,
          number});
   }
   recorder_->Record(
-      {absl::StrCat(collective, "_BATCH"),
-       timeline::kBatchLane,
+      {absl::StrCat(collective, "_BUCKET"),
+       timeline::kBucketTrack,
        start_ns_,
        end_ns - start_ns_,
-       {{"batch", number},
+       {{"bucket", number},
         {"tensors", static_cast<int64_t>(operations.size())},
-        {"bytes", batch_bytes},
+        {"bytes", bucket_bytes},
         {"chunks", chunks_},
         {"algorithm", algorithm_.empty() ? absl::StrCat(backend_, " by chunks")
                                          : algorithm_}},
        TraceEvent::Kind::kComplete,
        TraceEvent::Flow::kIn,
        number});
-  RecordPhases(collective, number, batch_bytes);
+  RecordPhases(collective, number, bucket_bytes);
   for (const Chunk& chunk : chunk_events_) {
     recorder_->Record({NameOf(chunk.phase, collective),
-                       timeline::kChunkLane,
+                       timeline::kChunkTrack,
                        chunk.start_ns,
                        chunk.end_ns - chunk.start_ns,
-                       {{"batch", number}, {"chunk", chunk.chunk}}});
+                       {{"bucket", number}, {"chunk", chunk.chunk}}});
   }
 }
 
-void BatchTrace::RecordPhases(const std::string& collective, int64_t number,
-                              int64_t bytes) {
+void BucketTrace::RecordPhases(const std::string& collective, int64_t number,
+                               int64_t bytes) {
   const auto record = [&](std::string name, int64_t start_ns,
                           int64_t duration_ns) {
     recorder_->Record({std::move(name),
-                       timeline::kBatchLane,
+                       timeline::kBucketTrack,
                        start_ns,
                        duration_ns,
-                       {{"batch", number}, {"bytes", bytes}}});
+                       {{"bucket", number}, {"bytes", bytes}}});
   };
   int64_t start_ns = start_ns_;
   if (gate_passed_ns_ > start_ns) {

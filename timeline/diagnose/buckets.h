@@ -10,7 +10,7 @@
 namespace hvdlite::timeline {
 
 // A bucket on one rank.
-struct RankBatch {
+struct RankBucket {
   int64_t rank = 0;
   int64_t submitted_ns = 0;  // the application submitted the first tensor
   int64_t ready_ns = 0;      // the application submitted the last tensor
@@ -23,7 +23,7 @@ struct RankBatch {
 };
 
 // A bucket: tensors that were reduced together.
-struct Batch {
+struct Bucket {
   int64_t number = 0;
   std::string collective;  // such as "ALLREDUCE"
   std::string algorithm;
@@ -35,10 +35,10 @@ struct Batch {
   int64_t last_rank = -1;
   int64_t lateness_ns = 0;
   int64_t ready_everywhere_ns = 0;
-  std::vector<RankBatch> ranks;  // by rank
+  std::vector<RankBucket> ranks;  // by rank
 };
 
 // Returns the buckets, ordered by their start on the lowest rank.
-std::vector<Batch> FindBatches(const Trace& trace);
+std::vector<Bucket> FindBuckets(const Trace& trace);
 
 }  // namespace hvdlite::timeline

@@ -1,4 +1,4 @@
-#include "negotiation/engine/batch_collective.h"
+#include "negotiation/engine/bucket_collective.h"
 
 #include <cstddef>
 #include <vector>
@@ -65,8 +65,8 @@ OfType<Tensor>& Find(ByDataType<Tensor>& all, collective::DataType dtype) {
 
 // Calls visit(operation, index of the tensor in it) for every tensor.
 template <typename Visit>
-void VisitTensors(const Batch& batch, const Visit& visit) {
-  for (const SubmittedPtr& pending : batch) {
+void VisitTensors(const Bucket& bucket, const Visit& visit) {
+  for (const SubmittedPtr& pending : bucket) {
     const Operation& operation = pending->operation;
     for (size_t i = 0; i < operation.request.tensors.size(); ++i) {
       visit(operation, i);
@@ -115,27 +115,28 @@ absl::Span<std::byte> Bytes(std::vector<int64_t>& values) {
 }
 
 // Returns all tensors of the bucket by data type, each in the bucket's order.
-ByDataType<FusedTensor> ByType(const Batch& batch) {
+ByDataType<FusedTensor> ByType(const Bucket& bucket) {
   ByDataType<FusedTensor> all;
-  VisitTensors(batch, [&](const Operation& operation, size_t i) {
+  VisitTensors(bucket, [&](const Operation& operation, size_t i) {
     Find(all, operation.request.tensors[i].dtype)
         .tensors.push_back({InputOf(operation, i), operation.outputs[i]});
   });
   return all;
 }
 
-std::vector<FusedTensor> AllTensors(const Batch& batch) {
+std::vector<FusedTensor> AllTensors(const Bucket& bucket) {
   std::vector<FusedTensor> all;
-  VisitTensors(batch, [&](const Operation& operation, size_t i) {
+  VisitTensors(bucket, [&](const Operation& operation, size_t i) {
     all.push_back({InputOf(operation, i), operation.outputs[i]});
   });
   return all;
 }
 
 // Like ByType, for a reducescatter over `members` ranks.
-ByDataType<PartitionedTensor> ScatteredByType(const Batch& batch, int members) {
+ByDataType<PartitionedTensor> ScatteredByType(const Bucket& bucket,
+                                              int members) {
   ByDataType<PartitionedTensor> all;
-  VisitTensors(batch, [&](const Operation& operation, size_t i) {
+  VisitTensors(bucket, [&](const Operation& operation, size_t i) {
     const TensorSpec& spec = operation.request.tensors[i];
     Find(all, spec.dtype)
         .tensors.push_back(
@@ -152,25 +153,25 @@ ByDataType<PartitionedTensor> ScatteredByType(const Batch& batch, int members) {
 // rows each gets, and lets the operations allocate their outputs. Collective.
 // Errors of the communicator or of an allocation.
 absl::StatusOr<std::vector<PartitionedTensor>> TensorsOfRows(
-    collective::Communicator& communicator, const Batch& batch) {
+    collective::Communicator& communicator, const Bucket& bucket) {
   const bool gathers =
-      batch.front()->operation.request.collective == Collective::kAllgather;
+      bucket.front()->operation.request.collective == Collective::kAllgather;
   size_t count = 0;
-  VisitTensors(batch, [&](const Operation&, size_t) { ++count; });
+  VisitTensors(bucket, [&](const Operation&, size_t) { ++count; });
   const auto members = static_cast<size_t>(communicator.size());
   // Index: arriving[member * count + tensor].
   std::vector<int64_t> arriving(members * count);
   const std::vector<size_t> parts(members, count * sizeof(int64_t));
   if (gathers) {
     size_t next = static_cast<size_t>(communicator.rank()) * count;
-    VisitTensors(batch, [&](const Operation& operation, size_t i) {
+    VisitTensors(bucket, [&](const Operation& operation, size_t i) {
       arriving[next++] = operation.rows[i];
     });
     HVDLITE_RETURN_IF_ERROR(communicator.Allgather(Bytes(arriving), parts));
   } else {
     std::vector<int64_t> leaving(members * count);
     size_t tensor = 0;
-    VisitTensors(batch, [&](const Operation& operation, size_t) {
+    VisitTensors(bucket, [&](const Operation& operation, size_t) {
       for (size_t member = 0; member < members; ++member) {
         leaving[member * count + tensor] = operation.rows[member];
       }
@@ -182,7 +183,7 @@ absl::StatusOr<std::vector<PartitionedTensor>> TensorsOfRows(
 
   std::vector<PartitionedTensor> tensors;
   size_t tensor = 0;
-  for (const SubmittedPtr& pending : batch) {
+  for (const SubmittedPtr& pending : bucket) {
     const Operation& operation = pending->operation;
     RowsByMember rows(operation.request.tensors.size());
     for (std::vector<int64_t>& of_tensor : rows) {
@@ -200,22 +201,22 @@ absl::StatusOr<std::vector<PartitionedTensor>> TensorsOfRows(
 
 }  // namespace
 
-int64_t BytesIn(const Batch& batch) {
+int64_t BytesIn(const Bucket& bucket) {
   int64_t bytes = 0;
-  for (const auto& submitted : batch) bytes += submitted->operation.bytes();
+  for (const auto& submitted : bucket) bytes += submitted->operation.bytes();
   return bytes;
 }
 
-absl::Status RunCollective(const Batch& batch, const BatchSetting& setting,
-                           BatchProgress& done) {
-  const Request& request = batch.front()->operation.request;
+absl::Status RunCollective(const Bucket& bucket, const BucketSetting& setting,
+                           BucketProgress& done) {
+  const Request& request = bucket.front()->operation.request;
   collective::Communicator& communicator = setting.resources.communicator;
   switch (request.collective) {
     case Collective::kBarrier:
       return absl::OkStatus();
     case Collective::kAllreduce:
     case Collective::kAdasum:
-      for (const auto& group : ByType(batch)) {
+      for (const auto& group : ByType(bucket)) {
         done.call_bytes = BytesIn(group.tensors);
         const auto reduce = request.collective == Collective::kAdasum
                                 ? collective::FusedAdasum
@@ -229,10 +230,10 @@ absl::Status RunCollective(const Batch& batch, const BatchSetting& setting,
       }
       return absl::OkStatus();
     case Collective::kBroadcast:
-      return FusedBroadcast(setting.resources, setting.root, AllTensors(batch),
+      return FusedBroadcast(setting.resources, setting.root, AllTensors(bucket),
                             setting.hooks);
     case Collective::kReducescatter:
-      for (const auto& group : ScatteredByType(batch, communicator.size())) {
+      for (const auto& group : ScatteredByType(bucket, communicator.size())) {
         done.call_bytes = BytesIn(group.tensors);
         HVDLITE_RETURN_IF_ERROR(FusedReduceScatter(
             setting.resources,
@@ -245,7 +246,7 @@ absl::Status RunCollective(const Batch& batch, const BatchSetting& setting,
     case Collective::kAllgather:
     case Collective::kAlltoall: {
       HVDLITE_ASSIGN_OR_RETURN(const auto tensors,
-                               TensorsOfRows(communicator, batch));
+                               TensorsOfRows(communicator, bucket));
       const auto exchange = request.collective == Collective::kAllgather
                                 ? collective::FusedAllgather
                                 : collective::FusedAlltoall;

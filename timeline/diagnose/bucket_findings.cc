@@ -10,12 +10,12 @@
 
 namespace hvdlite::timeline {
 
-void Examiner::AddSmallBatches() {
+void Examiner::AddSmallBuckets() {
   constexpr double kSmallBytes = 256 << 10;
   constexpr double kManyPerStep = 8;
-  const double batches = analysis_.batches_per_step;
+  const double buckets = analysis_.buckets_per_step;
   const double bytes = analysis_.bytes_per_step;
-  if (batches < kManyPerStep || bytes / batches > kSmallBytes ||
+  if (buckets < kManyPerStep || bytes / buckets > kSmallBytes ||
       bytes < 2 * kSmallBytes) {
     return;
   }
@@ -30,7 +30,7 @@ void Examiner::AddSmallBatches() {
       threshold >= 0 && static_cast<double>(threshold) < bytes / 2;
   std::vector<std::string> evidence = {absl::StrFormat(
       "%.0f buckets per step of %s on average; the gradients of a step have %s",
-      batches, Bytes(bytes / batches), Bytes(bytes))};
+      buckets, Bytes(bytes / buckets), Bytes(bytes))};
   if (is_threshold) {
     evidence.push_back(
         absl::StrCat("HVDLITE_FUSION_THRESHOLD_BYTES is ", threshold));
@@ -38,8 +38,8 @@ void Examiner::AddSmallBatches() {
     evidence.push_back(absl::StrCat("HVDLITE_MIN_BATCH_BYTES is ", least));
   }
   // One bucket per step would suffice.
-  const double spared = 1 - 1 / batches;
-  Add({.cause = "small-batches",
+  const double spared = 1 - 1 / buckets;
+  Add({.cause = "small-buckets",
        .title = "The buckets of gradients are too small",
        .evidence = std::move(evidence),
        .remedy = is_threshold
@@ -56,13 +56,13 @@ void Examiner::AddDataPlane() {
   const double share = Share(StepPart::kDataPlane) + Share(StepPart::kCopies);
   // Inside a host, the cores that compute also reduce: more is normal.
   const double usual = across ? 0.1 : 0.2;
-  if (share < usual || Has("oversubscribed") || Has("small-batches") ||
+  if (share < usual || Has("oversubscribed") || Has("small-buckets") ||
       (Has("starved-threads") && !across)) {
     return;
   }
-  const double batches = analysis_.batches_per_step;
+  const double buckets = analysis_.buckets_per_step;
   const double bytes = analysis_.bytes_per_step;
-  if (batches <= 0) return;
+  if (buckets <= 0) return;
   double exposed_ns = share * step_ns_;
   double hidden_ns = 0;
   for (const RankStep& step : steps_) {
@@ -72,7 +72,7 @@ void Examiner::AddDataPlane() {
   const double rate = bytes / (exposed_ns + hidden_ns) * 1e9;
   std::vector<std::string> evidence = {
       absl::StrFormat("%s of gradients per step in %.1f buckets, at %s/s",
-                      Bytes(bytes), batches, Bytes(rate)),
+                      Bytes(bytes), buckets, Bytes(rate)),
       absl::StrCat(Duration(hidden_ns),
                    " of communication per step is hidden behind computing, ",
                    Duration(exposed_ns), " is not")};
@@ -86,7 +86,7 @@ void Examiner::AddDataPlane() {
       share <= Share(StepPart::kComputing)) {
     evidence.push_back(absl::StrCat("HVDLITE_MIN_BATCH_BYTES is ", least,
                                     ", a large part of a step's gradients"));
-    Add({.cause = "late-batches",
+    Add({.cause = "late-buckets",
          .title = "Buckets start only after the backward pass",
          .evidence = std::move(evidence),
          .remedy = absl::StrFormat("set HVDLITE_MIN_BATCH_BYTES=%.0f or less",

@@ -9,19 +9,19 @@
 namespace hvdlite::scaling_sweep {
 
 // The constructor makes it; the destructor removes it with its content.
-class SweepFolder {
+class SweepDirectory {
  public:
-  SweepFolder() {
+  SweepDirectory() {
     path_ = (std::filesystem::temp_directory_path() / "hvdlite_sweep.XXXXXX")
                 .string();
     if (mkdtemp(path_.data()) == nullptr) path_.clear();
   }
-  ~SweepFolder() {
+  ~SweepDirectory() {
     std::error_code error;
     if (!path_.empty()) std::filesystem::remove_all(path_, error);
   }
-  SweepFolder(const SweepFolder&) = delete;
-  SweepFolder& operator=(const SweepFolder&) = delete;
+  SweepDirectory(const SweepDirectory&) = delete;
+  SweepDirectory& operator=(const SweepDirectory&) = delete;
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const {

@@ -20,7 +20,7 @@ struct NetworkInterface {
   std::string rdma_device;  // its device in UCX: "mlx5_0:1"; or empty
 };
 
-struct Surroundings {
+struct HostEnvironment {
   base::Environment environment;
   std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
   std::function<bool(const std::string& path)> exists;
@@ -44,21 +44,23 @@ struct Surroundings {
 };
 
 // The host environment of this process.
-Surroundings RealSurroundings();
+HostEnvironment RealHostEnvironment();
 
 // The same with `variables` added to or replacing its own.
-Surroundings With(Surroundings surroundings,
-                  std::vector<std::pair<std::string, std::string>> variables);
+HostEnvironment With(
+    HostEnvironment host_environment,
+    std::vector<std::pair<std::string, std::string>> variables);
 
 // For hvdliterun's own messages while a job runs. `rank`: the rank beside which
 // this process runs.
 base::Logger OwnLog(int rank = -1);
 
 // Whether a host with this name is this one, judged only by the name.
-bool IsThisHost(const std::string& name, const Surroundings& surroundings);
+bool IsThisHost(const std::string& name,
+                const HostEnvironment& host_environment);
 
 // Whether this process is in a container. There users are normally root, and a
 // faulty job cannot damage the system.
-bool IsContainer(const Surroundings& surroundings);
+bool IsContainer(const HostEnvironment& host_environment);
 
 }  // namespace hvdlite::launch

@@ -1,4 +1,4 @@
-#include "negotiation/engine/batch_trace.h"
+#include "negotiation/engine/bucket_trace.h"
 
 #include <algorithm>
 #include <map>
@@ -18,22 +18,22 @@ using ::testing::ElementsAre;
 using timeline::KeptEvents;
 using timeline::TraceEvent;
 
-class BatchTraceTest : public ::testing::Test {
+class BucketTraceTest : public ::testing::Test {
  protected:
-  BatchTraceTest() {
+  BucketTraceTest() {
     for (int i = 0; i < 2; ++i) {
       auto pending = std::make_shared<SubmittedOperation>();
       pending->operation.request.name = i == 0 ? "a" : "b";
       pending->operation.request.tensors = {{.shape = {8}}};
       pending->submitted_ns = 100 + i;
-      pending->lane = 10 + i;
+      pending->track = 10 + i;
       operations_.push_back(pending);
       decision_.tensors.push_back({});
     }
     decision_.number = 7;
   }
 
-  void RunTwoChunks(BatchTrace& trace) {
+  void RunTwoChunks(BucketTrace& trace) {
     trace.OnGatePassed(1050);
     trace.OnPhase(FusionPhase::kPack, 0, 1050, 1060);
     trace.OnPhase(FusionPhase::kCommunicate, 0, 1060, 1160);
@@ -49,11 +49,11 @@ class BatchTraceTest : public ::testing::Test {
   std::vector<SubmittedPtr> operations_;
 };
 
-TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnInSequence) {
-  BatchTrace trace(recorder_, /*trace_chunks=*/false, "MPI", 1000);
+TEST_F(BucketTraceTest, PhasesOfAllChunksAreDrawnInSequence) {
+  BucketTrace trace(recorder_, /*trace_chunks=*/false, "MPI", 1000);
   RunTwoChunks(trace);
-  EXPECT_THAT(recorder_->Names(timeline::kBatchLane),
-              ElementsAre("ALLREDUCE_BATCH", "WAIT_FOR_RANKS",
+  EXPECT_THAT(recorder_->Names(timeline::kBucketTrack),
+              ElementsAre("ALLREDUCE_BUCKET", "WAIT_FOR_RANKS",
                           "MEMCPY_IN_FUSION_BUFFER", "MPI_ALLREDUCE",
                           "MEMCPY_OUT_FUSION_BUFFER"));
   std::map<std::string, TraceEvent> by_name;
@@ -64,13 +64,13 @@ TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnInSequence) {
   EXPECT_EQ(by_name["MPI_ALLREDUCE"].duration_ns, 200);
   EXPECT_EQ(by_name["MEMCPY_OUT_FUSION_BUFFER"].start_ns, 1270);
   EXPECT_EQ(by_name["MEMCPY_OUT_FUSION_BUFFER"].duration_ns, 10);
-  EXPECT_EQ(by_name["ALLREDUCE_BATCH"].start_ns, 1000);
-  EXPECT_EQ(by_name["ALLREDUCE_BATCH"].duration_ns, 300);
-  EXPECT_THAT(recorder_->Names(timeline::kChunkLane), ElementsAre());
+  EXPECT_EQ(by_name["ALLREDUCE_BUCKET"].start_ns, 1000);
+  EXPECT_EQ(by_name["ALLREDUCE_BUCKET"].duration_ns, 300);
+  EXPECT_THAT(recorder_->Names(timeline::kChunkTrack), ElementsAre());
 }
 
-TEST_F(BatchTraceTest, PhaseIsDrawnAfterTheOneItFirstFollowed) {
-  BatchTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
+TEST_F(BucketTraceTest, PhaseIsDrawnAfterTheOneItFirstFollowed) {
+  BucketTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
   for (const int64_t start : {1000, 1100}) {
     trace.OnPhase(FusionPhase::kPack, start, start, start + 10);
     trace.OnPhase("COMPRESS", start, start + 10, start + 15);
@@ -80,12 +80,13 @@ TEST_F(BatchTraceTest, PhaseIsDrawnAfterTheOneItFirstFollowed) {
   }
   trace.Record(decision_, operations_, 1300);
   EXPECT_THAT(
-      recorder_->Names(timeline::kBatchLane),
-      ElementsAre("ALLREDUCE_BATCH", "MEMCPY_IN_FUSION_BUFFER", "COMPRESS",
+      recorder_->Names(timeline::kBucketTrack),
+      ElementsAre("ALLREDUCE_BUCKET", "MEMCPY_IN_FUSION_BUFFER", "COMPRESS",
                   "MPI_ALLREDUCE", "MEMCPY_OUT_FUSION_BUFFER", "CHECK"));
   int64_t start_ns = 1000;
   for (const TraceEvent& event : recorder_->events) {
-    if (event.lane != timeline::kBatchLane || event.name == "ALLREDUCE_BATCH") {
+    if (event.track != timeline::kBucketTrack ||
+        event.name == "ALLREDUCE_BUCKET") {
       continue;
     }
     EXPECT_EQ(event.start_ns, start_ns) << event.name;
@@ -97,32 +98,32 @@ TEST_F(BatchTraceTest, PhaseIsDrawnAfterTheOneItFirstFollowed) {
     }
   }
   EXPECT_EQ(start_ns, 1200);
-  const auto chunks = recorder_->Names(timeline::kChunkLane);
+  const auto chunks = recorder_->Names(timeline::kChunkTrack);
   EXPECT_EQ(std::count(chunks.begin(), chunks.end(), "COMPRESS"), 2);
 }
 
-TEST_F(BatchTraceTest, BucketNamesItsAlgorithm) {
+TEST_F(BucketTraceTest, BucketNamesItsAlgorithm) {
   const auto algorithm = [&] {
     for (const TraceEvent& event : recorder_->events) {
-      if (event.name != "ALLREDUCE_BATCH") continue;
+      if (event.name != "ALLREDUCE_BUCKET") continue;
       for (const auto& arg : event.args) {
         if (arg.first == "algorithm") return std::get<std::string>(arg.second);
       }
     }
     return std::string("none");
   };
-  BatchTrace by_chunks(recorder_, false, "MPI", 1000);
+  BucketTrace by_chunks(recorder_, false, "MPI", 1000);
   RunTwoChunks(by_chunks);
   EXPECT_EQ(algorithm(), "MPI by chunks");
   recorder_->events.clear();
-  BatchTrace chosen(recorder_, false, "MPI", 1000);
+  BucketTrace chosen(recorder_, false, "MPI", 1000);
   chosen.OnAlgorithm("shared memory, slices");
   RunTwoChunks(chosen);
   EXPECT_EQ(algorithm(), "shared memory, slices");
 }
 
-TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBucketStarts) {
-  BatchTrace trace(recorder_, false, "MPI", 1000);
+TEST_F(BucketTraceTest, TensorsNegotiateUntilTheBucketStarts) {
+  BucketTrace trace(recorder_, false, "MPI", 1000);
   RunTwoChunks(trace);
   EXPECT_THAT(recorder_->Names(10),
               ElementsAre("NEGOTIATE_ALLREDUCE", "ALLREDUCE"));
@@ -134,15 +135,15 @@ TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBucketStarts) {
   EXPECT_EQ(recorder_->events[1].duration_ns, 300);
 }
 
-TEST_F(BatchTraceTest, ChunksAreRecordedIfEnabled) {
-  BatchTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
+TEST_F(BucketTraceTest, ChunksAreRecordedIfEnabled) {
+  BucketTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
   RunTwoChunks(trace);
-  EXPECT_EQ(recorder_->Names(timeline::kChunkLane).size(), 6u);
+  EXPECT_EQ(recorder_->Names(timeline::kChunkTrack).size(), 6u);
 }
 
-TEST_F(BatchTraceTest, OperationWithoutTrackIsLeftOut) {
-  operations_[0]->lane = 0;  // submitted before recording began
-  BatchTrace trace(recorder_, false, "MPI", 1000);
+TEST_F(BucketTraceTest, OperationWithoutTrackIsLeftOut) {
+  operations_[0]->track = 0;  // submitted before recording began
+  BucketTrace trace(recorder_, false, "MPI", 1000);
   RunTwoChunks(trace);
   EXPECT_THAT(recorder_->Names(0), ElementsAre());
   EXPECT_EQ(recorder_->Names(11).size(), 2u);

@@ -1,4 +1,4 @@
-#include "timeline/diagnose/batches.h"
+#include "timeline/diagnose/buckets.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -26,29 +26,29 @@ bool IsPhase(absl::string_view name) {
 }
 
 // Assembles buckets from their events on all ranks.
-class BatchCollector {
+class BucketCollector {
  public:
   void Add(const Trace& trace, const TraceSlice& slice) {
     const std::string& name = trace.NameOf(slice);
     const SliceDetails& details = trace.DetailsOf(slice);
-    if (slice.tid >= kFirstTensorLane) {
+    if (slice.tid >= kFirstTensorTrack) {
       if (absl::StartsWith(name, "NEGOTIATE_")) {
         // The operation follows on the same track and names the bucket.
         negotiations_[{slice.pid, slice.tid}] = &slice;
-      } else if (details.batch >= 0) {
+      } else if (details.bucket >= 0) {
         AddTensor(trace, slice, details);
       }
       return;
     }
-    if (slice.tid != kBatchLane || details.batch < 0) return;
-    Batch& batch = BatchOf(details.batch);
-    RankBatch& rank = RankOf(&batch, slice.pid);
-    if (absl::EndsWith(name, "_BATCH")) {
-      batch.collective = std::string(absl::StripSuffix(name, "_BATCH"));
-      batch.bytes = std::max<int64_t>(details.bytes, 0);
-      batch.tensors = std::max<int64_t>(details.tensors, 0);
+    if (slice.tid != kBucketTrack || details.bucket < 0) return;
+    Bucket& bucket = BucketOf(details.bucket);
+    RankBucket& rank = RankOf(&bucket, slice.pid);
+    if (absl::EndsWith(name, "_BUCKET")) {
+      bucket.collective = std::string(absl::StripSuffix(name, "_BUCKET"));
+      bucket.bytes = std::max<int64_t>(details.bytes, 0);
+      bucket.tensors = std::max<int64_t>(details.tensors, 0);
       if (details.text >= 0) {
-        batch.algorithm = trace.names[static_cast<size_t>(details.text)];
+        bucket.algorithm = trace.names[static_cast<size_t>(details.text)];
       }
       rank.start_ns = slice.start_ns;
       rank.end_ns = slice.end_ns();
@@ -61,19 +61,19 @@ class BatchCollector {
     }
   }
 
-  std::vector<Batch> Finish(int64_t world_size) {
-    std::vector<Batch> batches;
-    for (auto& [number, batch] : batches_) {
-      std::erase_if(batch.ranks,
-                    [](const RankBatch& rank) { return rank.end_ns == 0; });
-      if (batch.ranks.empty()) continue;
-      FindLast(world_size, told_[number], &batch);
-      batches.push_back(std::move(batch));
+  std::vector<Bucket> Finish(int64_t world_size) {
+    std::vector<Bucket> buckets;
+    for (auto& [number, bucket] : buckets_) {
+      std::erase_if(bucket.ranks,
+                    [](const RankBucket& rank) { return rank.end_ns == 0; });
+      if (bucket.ranks.empty()) continue;
+      FindLast(world_size, told_[number], &bucket);
+      buckets.push_back(std::move(bucket));
     }
     std::sort(
-        batches.begin(), batches.end(),
-        [](const Batch& a, const Batch& b) { return a.number < b.number; });
-    return batches;
+        buckets.begin(), buckets.end(),
+        [](const Bucket& a, const Bucket& b) { return a.number < b.number; });
+    return buckets;
   }
 
  private:
@@ -84,18 +84,18 @@ class BatchCollector {
     int64_t ready_ns = 0;  // this rank's submission plus the others' lateness
   };
 
-  Batch& BatchOf(int64_t number) {
-    Batch& batch = batches_[number];
-    batch.number = number;
-    return batch;
+  Bucket& BucketOf(int64_t number) {
+    Bucket& bucket = buckets_[number];
+    bucket.number = number;
+    return bucket;
   }
 
-  static RankBatch& RankOf(Batch* batch, int64_t rank) {
+  static RankBucket& RankOf(Bucket* bucket, int64_t rank) {
     const auto place = std::lower_bound(
-        batch->ranks.begin(), batch->ranks.end(), rank,
-        [](const RankBatch& known, int64_t at) { return known.rank < at; });
-    if (place != batch->ranks.end() && place->rank == rank) return *place;
-    return *batch->ranks.insert(place, RankBatch{.rank = rank});
+        bucket->ranks.begin(), bucket->ranks.end(), rank,
+        [](const RankBucket& known, int64_t at) { return known.rank < at; });
+    if (place != bucket->ranks.end() && place->rank == rank) return *place;
+    return *bucket->ranks.insert(place, RankBucket{.rank = rank});
   }
 
   void AddTensor(const Trace& trace, const TraceSlice& slice,
@@ -104,14 +104,14 @@ class BatchCollector {
     if (negotiation == negotiations_.end()) return;
     const TraceSlice& negotiated = *negotiation->second;
     const SliceDetails& said = trace.DetailsOf(negotiated);
-    RankBatch& rank = RankOf(&BatchOf(details.batch), slice.pid);
+    RankBucket& rank = RankOf(&BucketOf(details.bucket), slice.pid);
     const int64_t submitted_ns = negotiated.start_ns;
     if (rank.submitted_ns == 0 || submitted_ns < rank.submitted_ns) {
       rank.submitted_ns = submitted_ns;
     }
     rank.ready_ns = std::max(rank.ready_ns, submitted_ns);
     rank.picked_up_ns = std::max(rank.picked_up_ns, said.picked_up_us * 1000);
-    Told& told = told_[details.batch];
+    Told& told = told_[details.bucket];
     if (said.lateness_us * 1000 > told.lateness_ns) {
       told.last_rank = said.last_rank;
       told.lateness_ns = said.lateness_us * 1000;
@@ -123,10 +123,10 @@ class BatchCollector {
     negotiations_.erase(negotiation);
   }
 
-  static void FindLast(int64_t world_size, const Told& told, Batch* batch) {
-    const RankBatch* last = nullptr;
+  static void FindLast(int64_t world_size, const Told& told, Bucket* bucket) {
+    const RankBucket* last = nullptr;
     int64_t before_ns = 0;  // when the rank before the last was ready
-    for (const RankBatch& rank : batch->ranks) {
+    for (const RankBucket& rank : bucket->ranks) {
       if (rank.ready_ns == 0) continue;
       if (last == nullptr || rank.ready_ns > last->ready_ns) {
         if (last != nullptr) before_ns = last->ready_ns;
@@ -136,24 +136,24 @@ class BatchCollector {
       }
     }
     if (last == nullptr) {
-      batch->ready_everywhere_ns = batch->ranks.front().start_ns;
+      bucket->ready_everywhere_ns = bucket->ranks.front().start_ns;
       return;
     }
-    batch->ready_everywhere_ns = last->ready_ns;
+    bucket->ready_everywhere_ns = last->ready_ns;
     if (world_size < 2) return;
     if (before_ns != 0) {
-      batch->last_rank = last->rank;
-      batch->lateness_ns = last->ready_ns - before_ns;
+      bucket->last_rank = last->rank;
+      bucket->lateness_ns = last->ready_ns - before_ns;
     } else if (told.last_rank >= 0) {
-      batch->last_rank = told.last_rank;
-      batch->lateness_ns = told.lateness_ns;
-      batch->ready_everywhere_ns =
-          std::max(batch->ready_everywhere_ns,
-                   std::min(told.ready_ns, batch->ranks.front().start_ns));
+      bucket->last_rank = told.last_rank;
+      bucket->lateness_ns = told.lateness_ns;
+      bucket->ready_everywhere_ns =
+          std::max(bucket->ready_everywhere_ns,
+                   std::min(told.ready_ns, bucket->ranks.front().start_ns));
     }
   }
 
-  absl::flat_hash_map<int64_t, Batch> batches_;
+  absl::flat_hash_map<int64_t, Bucket> buckets_;
   absl::flat_hash_map<int64_t, Told> told_;
   // By rank and track.
   absl::flat_hash_map<std::pair<int64_t, int64_t>, const TraceSlice*>
@@ -162,21 +162,22 @@ class BatchCollector {
 
 }  // namespace
 
-std::vector<Batch> FindBatches(const Trace& trace) {
+std::vector<Bucket> FindBuckets(const Trace& trace) {
   int64_t world_size = 0;
   for (const auto& [pid, process] : trace.processes) {
     world_size = std::max(world_size, process.world_size);
   }
-  BatchCollector collector;
+  BucketCollector collector;
   for (const TraceSlice& slice : trace.slices) {
     if (trace.processes.at(slice.pid).is_rank) collector.Add(trace, slice);
   }
-  std::vector<Batch> batches = collector.Finish(world_size);
-  std::sort(batches.begin(), batches.end(), [](const Batch& a, const Batch& b) {
-    return std::tie(a.ranks.front().start_ns, a.number) <
-           std::tie(b.ranks.front().start_ns, b.number);
-  });
-  return batches;
+  std::vector<Bucket> buckets = collector.Finish(world_size);
+  std::sort(buckets.begin(), buckets.end(),
+            [](const Bucket& a, const Bucket& b) {
+              return std::tie(a.ranks.front().start_ns, a.number) <
+                     std::tie(b.ranks.front().start_ns, b.number);
+            });
+  return buckets;
 }
 
 }  // namespace hvdlite::timeline

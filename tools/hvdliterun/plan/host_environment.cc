@@ -1,4 +1,4 @@
-#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/host_environment.h"
 
 #include <net/if.h>
 #include <unistd.h>
@@ -58,13 +58,13 @@ absl::StatusOr<std::string> VersionOfProgram(const std::string& program) {
 }
 
 // "mlx5_0:1" of /sys/class/net/ib0; UCX counts ports from 1.
-std::string RdmaDeviceOf(const std::string& folder) {
+std::string RdmaDeviceOf(const std::string& directory) {
   std::error_code error;
-  std::filesystem::directory_iterator device(folder + "/device/infiniband",
+  std::filesystem::directory_iterator device(directory + "/device/infiniband",
                                              error);
   if (error || device == std::filesystem::directory_iterator()) return "";
   int port = 0;
-  const absl::StatusOr<std::string> text = TextOfFile(folder + "/dev_port");
+  const absl::StatusOr<std::string> text = TextOfFile(directory + "/dev_port");
   if (text.ok()) {
     (void)absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &port);
   }
@@ -100,7 +100,7 @@ base::Logger OwnLog(int rank) {
   return {base::Severity::kInfo, base::OriginHere(rank, "hvdliterun")};
 }
 
-Surroundings RealSurroundings() {
+HostEnvironment RealHostEnvironment() {
   std::error_code error;
   return {.environment = base::ProcessEnvironment(),
           .read_file = TextOfFile,
@@ -118,33 +118,36 @@ Surroundings RealSurroundings() {
           .terminal = isatty(STDOUT_FILENO) != 0};
 }
 
-Surroundings With(Surroundings surroundings,
-                  std::vector<std::pair<std::string, std::string>> variables) {
+HostEnvironment With(
+    HostEnvironment host_environment,
+    std::vector<std::pair<std::string, std::string>> variables) {
   const base::Environment added = base::FakeEnvironment(variables);
-  for (const std::string& name : surroundings.environment.names()) {
-    const std::optional<std::string> own = surroundings.environment.get(name);
+  for (const std::string& name : host_environment.environment.names()) {
+    const std::optional<std::string> own =
+        host_environment.environment.get(name);
     if (!own.has_value() || added.get(name).has_value()) continue;
     variables.emplace_back(name, *own);
   }
-  surroundings.environment = base::FakeEnvironment(std::move(variables));
-  return surroundings;
+  host_environment.environment = base::FakeEnvironment(std::move(variables));
+  return host_environment;
 }
 
-bool IsThisHost(const std::string& name, const Surroundings& surroundings) {
+bool IsThisHost(const std::string& name,
+                const HostEnvironment& host_environment) {
   return name == "localhost" || name == "127.0.0.1" ||
-         ShortName(name) == ShortName(surroundings.host_name);
+         ShortName(name) == ShortName(host_environment.host_name);
 }
 
-bool IsContainer(const Surroundings& surroundings) {
+bool IsContainer(const HostEnvironment& host_environment) {
   constexpr std::array kFiles = {"/.dockerenv", "/run/.containerenv"};
   constexpr std::array kVariables = {"container", "SINGULARITY_NAME",
                                      "APPTAINER_NAME",
                                      "KUBERNETES_SERVICE_HOST"};
-  return std::any_of(kFiles.begin(), kFiles.end(), surroundings.exists) ||
-         std::any_of(kVariables.begin(), kVariables.end(),
-                     [&](const char* name) {
-                       return surroundings.environment.get(name).has_value();
-                     });
+  return std::any_of(kFiles.begin(), kFiles.end(), host_environment.exists) ||
+         std::any_of(
+             kVariables.begin(), kVariables.end(), [&](const char* name) {
+               return host_environment.environment.get(name).has_value();
+             });
 }
 
 }  // namespace hvdlite::launch
