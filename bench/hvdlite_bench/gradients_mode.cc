@@ -241,15 +241,12 @@ Mode GradientsMode() {
                 "--workload", flags->workloads,
                 "Workload to run; may be repeated; default: all but tiny")
             ->check(CLI::IsMember(names));
-        command.add_option(
-            "--implementation", flags->implementations,
-            "Implementation to run, for profiling;
-            support::MarkFormerSpelling(
-                command.add_option("--contender", flags->implementations, ""),
-                "--implementation");
-            may be
-            "
-            "repeated");
+        command.add_option("--implementation", flags->implementations,
+                           "Implementation to run, for profiling; may be "
+                           "repeated");
+        support::MarkFormerSpelling(
+            command.add_option("--contender", flags->implementations, ""),
+            "--implementation");
         command.add_flag("!--no-steps", flags->steps,
                          "Do not measure whole steps (zero_grad, backward, "
                          "synchronize)");

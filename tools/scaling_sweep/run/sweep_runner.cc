@@ -297,8 +297,9 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   const Spec& spec = options_.spec;
   if (IsSearchedHere(configuration, options_)) {
     HVDLITE_RETURN_IF_ERROR(
-        support::PathOfProgram(ProgramWords(spec, configuration, {}).front(),
-                               options_.environment)
+        support::PathOfProgram(
+            ProgramArguments(spec, configuration, {}).front(),
+            options_.environment)
             .status());
   }
   const fs::path root = fs::absolute(results_.directory());

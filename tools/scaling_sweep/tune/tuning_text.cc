@@ -129,7 +129,7 @@ std::string Reasons(const TuningResult& result) {
 // Returns the program with file names for users instead of those of a run.
 std::vector<std::string> ProgramFor(const Spec& spec,
                                     const Configuration& configuration) {
-  return ProgramWords(
+  return ProgramArguments(
       spec, configuration,
       {.report = "report.json", .trace = "trace.json", .log = ""});
 }
