@@ -165,7 +165,7 @@ constexpr std::array kQuestions = {
              timeline::ReportFusion},
     Question{"bandwidth", "How fast buckets of each size were reduced",
              timeline::ReportBandwidth},
-    Question{"critical-path", "Which rank each step had to wait for",
+    Question{"critical-path", "The last rank of each step, and how it spent it",
              timeline::ReportCriticalPath}};
 
 // Reads a trace and shifts its times: they count from its first event.
