@@ -29,7 +29,8 @@ absl::Span<const Option> Options() {
        .kind = Kind::kInteger,
        .minimum = 1,
        .maximum = kMaxTreeArity,
-       .help = "children of a rank in the tree that readiness travels up"},
+       .help = "maximum number of ranks directly below a rank in the "
+               "negotiation tree"},
       {.name = "timeline",
        .field = &Config::timeline,
        .kind = Kind::kPath,

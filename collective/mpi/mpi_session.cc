@@ -87,12 +87,13 @@ absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
   HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
       MPI_Comm_group(MpiWorld(), &world), "MPI_Comm_group"));
   const auto wait_for = [&](int other, bool has_others_behind) {
-    on_stage("the roll call of the ranks",
-             absl::StrCat("rank ", other,
-                          has_others_behind
-                              ? ", or one that rank waits for in its turn,"
-                              : "",
-                          " to come to hvdlite::init()"));
+    on_stage(
+        "the check that all ranks have started",
+        absl::StrCat("rank ", other,
+                     has_others_behind ? absl::StrCat(", or a rank that rank ",
+                                                      other, " waits for,")
+                                       : "",
+                     " to call hvdlite::init()"));
   };
   const auto meet = [&](int other) -> absl::StatusOr<MPI_Comm> {
     const int both[] = {std::min(rank, other), std::max(rank, other)};

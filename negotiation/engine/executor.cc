@@ -207,9 +207,9 @@ absl::Status Executor::Run(const Decision& decision, const Bucket& bucket,
                            BucketTrace& trace) {
   const auto found = sets_.find(decision.process_set);
   if (found == sets_.end()) {
-    return absl::InternalError(
-        absl::StrCat("a bucket of process set ", decision.process_set,
-                     ", for which this rank has no communicator"));
+    return absl::InternalError(absl::StrCat(
+        "cannot reduce a bucket of process set ", decision.process_set,
+        ": this rank has no communicator for the set"));
   }
   const ProcessSet& set = found->second;
   collective::Communicator& communicator = *set.communicator;

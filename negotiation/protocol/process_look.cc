@@ -83,8 +83,8 @@ std::string DescribeProcess(const ProcessLook& look) {
       return absl::StrCat("is runnable, but hardly runs (", spent, ")");
     case 'D':
       return absl::StrCat("sleeps", where,
-                          " and cannot be interrupted (D), for example waits "
-                          "for a disk or a network file system (",
+                          " and cannot be interrupted (D): it may wait for a "
+                          "disk or a network file system (",
                           spent, ")");
     default:
       return absl::StrCat("sleeps", where, " (", spent, ")");

@@ -65,9 +65,10 @@ Channel CreateBetweenNodes(const Config& config, const Topology& topology,
     Channel ucx = CreateUcx(config, topology, layout, flat);
     if (ucx.ok() || config.control_channel == "ucx") return ucx;
     warnings.push_back(absl::StrCat(
-        "UCX is not available, so control messages between nodes go through "
-        "MPI, which has to be polled: ",
-        ucx.status().message()));
+        "UCX is not available: ", ucx.status().message(),
+        "; control messages between nodes go through MPI, and hvdlite polls "
+        "MPI for them. HVDLITE_CONTROL_CHANNEL=mpi selects this without a "
+        "warning"));
   }
   return negotiation::CreateMpiChannel(layout.leaders());
 }

@@ -329,9 +329,9 @@ void Examiner::AddProfiledCollectives() {
        .title = "Collectives run in a large part of a step",
        .evidence = {absl::StrCat(
            Duration(share * step_ns_), " of a step of ", Duration(step_ns_),
-           ", including waits for other ranks; no operator runs in ",
-           Duration(alone * step_ns_),
-           " of it. The profiler does not record when the application waits")},
+           ", including waits for other ranks; in ", Duration(alone * step_ns_),
+           " of this time no operator runs. The profiler does not record when "
+           "the application waits")},
        .remedy = "measure the step time of a single rank: the difference is "
                  "the cost of communication. hvdlite's own trace "
                  "(HVDLITE_TIMELINE) separates waiting for ranks from reducing",
@@ -406,7 +406,7 @@ void Examiner::AddStart() {
            "the first step ended after ",
            Duration(static_cast<double>(start->end_ns - start->start_ns)),
            "; a later step takes ", Duration(start->step_ns))},
-       .remedy = "none if the run was a short trial; otherwise load and "
+       .remedy = "for a short trial, nothing; for a long run, load and "
                  "preprocess the data in advance",
        .share = start->share,
        .of_run = true,

@@ -102,9 +102,11 @@ void Examiner::AddTurns(double share, int64_t often_last) {
     return ns / differences.time_ns;
   };
   const std::string who =
-      often_last < 0 ? "Ranks are late in turns because "
-                     : absl::StrCat("Ranks are late in turns (rank ",
-                                    often_last, " most often) because ");
+      often_last < 0 ? "Different ranks are late in different steps because "
+                     : absl::StrCat(
+                           "Different ranks are late in different "
+                           "steps (rank ",
+                           often_last, " most often) because ");
   std::vector<std::string> blames;
   for (const auto& [rank, blame] : blame_) {
     if (blames.size() < 8) {

@@ -147,9 +147,8 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
     table.rows.push_back(std::move(row));
   }
   report->AddLine(
-      "The rank that the others waited for decides how long a step is. For "
-      "each "
-      "rank: the steps that it decided, and how it spent them:");
+      "In each step, the others wait for the last rank. For each rank: the "
+      "number of steps in which it was last, and how it spent them:");
   report->AddTable(std::move(table));
 }
 

@@ -44,8 +44,8 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--retry-failed", flags.retry_failed,
                "Repeat runs that failed before");
   app.add_option("--time-limit", flags.time_limit_seconds,
-                 "Time limit for one run in seconds; 0: that of the spec file, "
-                 "or 600")
+                 "Time limit for one run in seconds; 0: the limit in the spec "
+                 "file, or 600")
       ->check(support::NotNegative());
 }
 
@@ -63,7 +63,8 @@ void AddProgramFlags(CLI::App& app, Flags& flags) {
                      "1,2. Default: hvdliterun's choice, which depends on the "
                      "number of ranks");
   app.add_option("--repeats", flags.repeats,
-                 "Number of runs of each world; 0: that of the spec file, or 3")
+                 "Number of runs of each world; 0: the number in the spec "
+                 "file, or 3")
       ->check(support::NotNegative());
   app.add_flag("--weak", flags.weak,
                "Weak scaling: the program's work grows with the number of "
@@ -115,12 +116,12 @@ void AddCommands(CLI::App& app, Flags& flags) {
                    "settings are tried; 0: 15")
       ->check(support::NotNegative());
   tune->add_option("--candidates", flags.candidates,
-                   "Maximum number of settings in the first round; 0: that of "
-                   "the spec file, or 24 per 15 minutes")
+                   "Maximum number of settings in the first round; 0: the "
+                   "number in the spec file, or 24 per 15 minutes")
       ->check(support::NotNegative());
   tune->add_option("--final-repeats", flags.final_repeats,
-                   "Maximum number of rounds of the last comparison; 0: that "
-                   "of the spec file, or 8")
+                   "Maximum number of rounds of the last comparison; 0: the "
+                   "number in the spec file, or 8")
       ->check(support::NotNegative());
 }
 

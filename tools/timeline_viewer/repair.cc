@@ -95,7 +95,8 @@ class Mender {
     if (report.cut_off) {
       Lose(report.last_event_end, text_.size(), "cut off within an event");
     } else if (repair_.lost.size() < kMostLines) {
-      repair_.lost.push_back("the end of the file (it has been added)");
+      repair_.lost.push_back(
+          "the end of the file: it was missing and has been added");
     }
   }
 

@@ -269,11 +269,11 @@ void AddSliceFlags(CLI::App& command, SliceOptions& options) {
                          "Training steps to keep, such as 100-110")
           ->type_name("STEPS");
   support::AddParsed(command, "--from", options.from_ns, ParseTime,
-                     "Start of the part, since the trace's first event")
+                     "Start of the period, since the trace's first event")
       ->type_name("MS")
       ->excludes(steps);
   support::AddParsed(command, "--to", options.to_ns, ParseTime,
-                     "End of the part, since the trace's first event")
+                     "End of the period, since the trace's first event")
       ->type_name("MS")
       ->excludes(steps);
   support::AddParsed(command, "--ranks", options.ranks, ParseRanks,

@@ -165,7 +165,7 @@ constexpr std::array kQuestions = {
              timeline::ReportFusion},
     Question{"bandwidth", "How fast buckets of each size were reduced",
              timeline::ReportBandwidth},
-    Question{"critical-path", "Which rank decided how long each step was",
+    Question{"critical-path", "The last rank of each step, and how it spent it",
              timeline::ReportCriticalPath}};
 
 // Reads a trace and shifts its times: they count from its first event.
@@ -231,7 +231,7 @@ class CommandLine {
     merge->add_flag("--force", request_.force,
                     "Also merge files without a clock offset, as if it were 0");
     CLI::App* const slice =
-        Add("slice", "Extracts steps, a time or ranks of a trace", 1);
+        Add("slice", "Extracts steps, a period or ranks of a trace", 1);
     AddOutput(slice, packed)->required();
     AddSliceFlags(*slice, request_.slice);
   }

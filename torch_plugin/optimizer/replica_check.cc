@@ -230,7 +230,8 @@ absl::Status ReplicaCheck::CompareEachTensor(Part part, uint32_t step) {
 std::string ReplicaCheck::Cause(uint32_t step, bool is_buffer) const {
   if (changed_early_) {
     return "Parameters changed between backward() and the end of the "
-           "reduction. Possible cause: inner().step() instead of step().";
+           "reduction. Possible cause: the program calls inner().step() "
+           "instead of step().";
   }
   if (is_buffer) {
     return "Every rank computes this buffer from its own data. Use "

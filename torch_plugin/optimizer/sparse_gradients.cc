@@ -57,8 +57,9 @@ absl::Status ReduceSparse(const SparseReduction& reduction, bool refuses,
         "the ranks are in different steps with '", name, "', from step ",
         first_step, " to ", last_step,
         ": make the same calls of step() and zero_grad() on all ranks. To "
-        "continue, call zero_grad() on all ranks and repeat the step. First "
-        "call broadcast_parameters() if only some ranks took the last one."));
+        "continue, call zero_grad() on all ranks and repeat the step. If only "
+        "some ranks updated their parameters in the last step, call "
+        "broadcast_parameters() before that."));
   }
   if (const int32_t refusing = numbers[count + 2]; refusing != 0) {
     return absl::InvalidArgumentError(

@@ -266,9 +266,9 @@ bool CheckpointWriter::wait() {
   if (saving_->mark.forked()) {
     internal::ThrowError(absl::StrCat(
         "CheckpointWriter: this process was forked while ", Named(path_),
-        " was being saved, and cannot wait for the save: use the "
-        "CheckpointWriter in the process that made it, and make another one "
-        "here"));
+        " was being saved. A forked process cannot wait for this save: call "
+        "wait() in the process that called save(), and create another "
+        "CheckpointWriter in this process"));
   }
   const std::shared_ptr<Saving> saving = std::exchange(saving_, nullptr);
   saved_ = saving->done.get();

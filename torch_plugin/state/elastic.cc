@@ -90,8 +90,8 @@ class State::Impl {
     const auto& last = commits_.last();
     if (last == nullptr) {
       ThrowError(
-          "elastic::State: there is no commit to restore: none was made, and "
-          "none is in the launcher's store or in a file");
+          "elastic::State: there is no commit to restore, neither in memory "
+          "nor in the launcher's store nor in a file; call commit() first");
     }
     try {
       torch::serialize::InputArchive archive;

@@ -19,7 +19,7 @@ status=$?
 [[ $status == 75 ]] || fail "mpirun ended with status $status, not 75"
 where='MPI_Init_thread, where it waits for processes that'
 [[ $moment == before_hvdlite ]] &&
-  where='the roll call of the ranks, where it waits for rank 1 to come'
+  where='the check that all ranks have started, where it waits for rank 1 to call'
 for severity in warning error; do
   grep -q " rank 0 pid [0-9]* hvdlite $severity\] rank 0 (.*) has been .* is in $where" \
     "$scratch/output" || fail "the $severity does not name what the rank waits for"

@@ -199,7 +199,7 @@ TEST(FindingsTest, LoadingInTurnsIsSlowInput) {
   };
   training.work = Always(1'000);
   const Finding found = First(training, "slow-input");
-  EXPECT_THAT(found.title, HasSubstr("late in turns"));
+  EXPECT_THAT(found.title, HasSubstr("late in different steps"));
 }
 
 TEST(FindingsTest, RankThatIsLateMostOftenIsNamed) {

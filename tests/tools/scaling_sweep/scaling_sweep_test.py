@@ -153,7 +153,8 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec, code=1)
         self.assertIn("ended with exit code 3; last output: it fails / see --help", text)
-        self.assertIn("\nno successful run (--retry-failed repeats them):\n  1 rank, fails\n"
+        self.assertIn("\nthese have no successful run (--retry-failed runs them again):\n"
+                      "  1 rank, fails\n"
                       "  1 rank, fails alone\n", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])

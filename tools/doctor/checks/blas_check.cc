@@ -136,9 +136,9 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasEnvironment& around) {
   if (!around.asked_core.empty() && floats < best) {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen, ": OPENBLAS_CORETYPE=", around.asked_core,
-                    " selects them, and they leave at least half of each "
-                    "vector unused (",
-                    floats, " of ", best, " floats)");
+                    " selects them, and they compute with ", floats,
+                    " floats at a time; this processor can compute with ",
+                    best);
     finding.remedy = better.empty()
                          ? "unset OPENBLAS_CORETYPE"
                          : absl::StrCat("export OPENBLAS_CORETYPE=", better);

@@ -156,10 +156,10 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
           "of a core of the rank, from 0"));
   Add(app, "--mem", "local|interleave|bind|preferred", flags.memory,
       ParseMemoryFlag,
-      "NUMA nodes of the memory: local (the node that touches a page first), "
-      "interleave (page by page from all nodes), bind (only the rank's nodes), "
-      "preferred (the rank's first node, until it is full); or with named "
-      "nodes: interleave=0,1, bind=0, preferred=1");
+      "NUMA nodes that hold a rank's memory: local (the node of the CPU that "
+      "uses a page first), interleave (pages in turn on all nodes), bind (only "
+      "the rank's nodes), preferred (the rank's first node, until it is full). "
+      "You can name the nodes: interleave=0,1, bind=0, preferred=1");
   Add(app, "--alloc", "default|jemalloc|tcmalloc", flags.allocator,
       ParseAllocator, "Library with the malloc for the ranks");
   app.add_flag("--huge-pages", flags.huge_pages,

@@ -170,7 +170,7 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
   const std::vector<std::string> failed =
       Failed(configurations, results.samples());
   if (failed.empty()) return 0;
-  out << "no successful run (--retry-failed repeats them):\n  "
+  out << "these have no successful run (--retry-failed runs them again):\n  "
       << absl::StrJoin(failed, "\n  ") << "\n";
   return 1;
 }

@@ -117,7 +117,7 @@ absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
   if (worlds.empty()) worlds = WorldsOf(spec);
   if (worlds.empty()) {
     return absl::InvalidArgumentError(
-        "ranks: missing; write ranks: [1, 2], or world { nodes: 2 "
+        "ranks are missing; write ranks: [1, 2], or world { nodes: 2 "
         "ranks_per_node: 2 }");
   }
   const auto mappings =

@@ -61,8 +61,9 @@ std::string RoundsText(const PairedRatios& paired) {
     absl::StrAppend(&text, ", ", paired.disturbed,
                     " of which other programs disturbed");
   } else if (paired.pairs > counted) {
-    absl::StrAppend(&text, "; ", paired.pairs - counted,
-                    " disturbed ones do not count");
+    absl::StrAppend(&text, "; not counted: ",
+                    support::Counted(paired.pairs - counted, "round"),
+                    " that other programs disturbed");
   }
   return text;
 }

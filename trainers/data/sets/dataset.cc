@@ -151,7 +151,8 @@ std::optional<FolderDataset::Sample> FolderDataset::LoadSample(
     if (i == 0) unreadable.push_back(why);
     if (!options_.augmentation_seed) return std::nullopt;
     if (files_.size() == 1) {
-      throw support::InputError("no other image can replace this one: " + why);
+      throw support::InputError(
+          "the only image of this data set cannot be read: " + why);
     }
     from = static_cast<int64_t>(others.Below(files_.size() - 1));
     if (from >= index) ++from;

@@ -27,8 +27,9 @@ struct Config {
   // HVDLITE_CHUNK_BYTES. Bytes that are packed, reduced and unpacked at a
   // time between ranks that share no memory.
   int64_t chunk_bytes = int64_t{4} << 20;
-  // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
-  // up. There are 1 to 31 on its own node, and as many that lead other nodes.
+  // HVDLITE_TREE_ARITY. Maximum number of ranks directly below a rank in the
+  // negotiation tree. From 1 to 31. A rank has at most this many on its own
+  // node, and as many on other nodes.
   int64_t tree_arity = 8;
   // HVDLITE_TIMELINE. File for a Chrome trace; empty: none.
   std::string timeline;

@@ -309,10 +309,10 @@ TEST_F(FolderDatasetTest, SingleUnreadableImageIsAnError) {
   files_.resize(1);
   WriteFileBytes(files_[0].path, "");
   FolderDataset dataset = SkippingUnreadable(kSeed);
-  EXPECT_THAT(
-      [&] { dataset.Load({0}, 0); },
-      ThrowsMessage<support::InputError>(HasSubstr(
-          "no other image can replace this one: '" + files_[0].path.string())));
+  EXPECT_THAT([&] { dataset.Load({0}, 0); },
+              ThrowsMessage<support::InputError>(HasSubstr(
+                  "the only image of this data set cannot be read: '" +
+                  files_[0].path.string())));
 }
 
 TEST_F(FolderDatasetTest, EvaluationOmitsSkippedImages) {
