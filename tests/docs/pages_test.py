@@ -64,10 +64,10 @@ class PagesTest(unittest.TestCase):
 
 class ParsingTest(unittest.TestCase):
     def test_a_broken_link_is_found(self):
-        self.assertEqual(list(broken_links("README.md", "[a](nowhere.md) [b](docs/design.md#nothing)")),
-                         ["nowhere.md", "docs/design.md#nothing"])
+        self.assertEqual(list(broken_links("README.md", "[a](nowhere.md) [b](docs/concepts.md#nothing)")),
+                         ["nowhere.md", "docs/concepts.md#nothing"])
         code = "```\n[c](no.md)\n```\n"
-        self.assertEqual(list(broken_links("docs/design.md", "[a](../README.md) [b](https://x.org)\n" + code)), [])
+        self.assertEqual(list(broken_links("docs/concepts.md", "[a](../README.md) [b](https://x.org)\n" + code)), [])
 
 
 if __name__ == "__main__":

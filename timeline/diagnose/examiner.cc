@@ -380,9 +380,8 @@ std::string Examiner::FaultRemedy(bool is_major) {
   return is_major ? "the host has too little memory: use smaller mini-batches "
                     "or fewer ranks per host; check swap with hvdlite_doctor"
                   : "keep freed memory in the process: set "
-                    "MALLOC_TRIM_THRESHOLD_=1073741824 "
-                    "MALLOC_MMAP_THRESHOLD_=33554432, or preload tcmalloc; "
-                    "check huge pages with hvdlite_doctor";
+                    "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1, or preload "
+                    "tcmalloc; check huge pages with hvdlite_doctor";
 }
 
 void Examiner::AddEvaluation() {

@@ -160,7 +160,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "How long a background thread collects submissions, in us");
   app.add_option("--network", flags.network,
                  "Network between the nodes (sources of the figures: "
-                 "docs/scale_sim.md)")
+                 "tools/scale_sim/network.cc)")
       ->check(CLI::IsMember({"tcp", "infiniband", "tofu"}))
       ->capture_default_str();
   AddFlagsOfLink(app, "node", "within a node", flags.within_node);
@@ -247,7 +247,7 @@ int Main(int argc, char** argv) {
                              "no file is written; run the same command again");
   CLI::App app(
       "Simulates the negotiation of many ranks in virtual time and prints a "
-      "table of its cost. See docs/scale_sim.md.",
+      "table of its cost. See docs/scaling_sweep.md.",
       "scale_sim");
   support::AddVersion(app);
   Flags flags;

@@ -15,7 +15,8 @@ std::string ShellCommand(const std::vector<std::string>& arguments);
 // with the same number of ranks have the same map), and notes.
 std::string RenderDryRun(const Job& job);
 
-// The same as a JSON object on one line, which docs/launching.md describes.
+// The same as a JSON object on one line; docs/explanation/launcher.md
+// describes it.
 std::string DryRunJson(const Job& job);
 
 }  // namespace hvdlite::launch
