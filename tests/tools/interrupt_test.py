@@ -15,7 +15,7 @@ BIN = os.path.abspath(sys.argv.pop(1))
 WAIT = 120  # seconds; normally it takes far less
 
 SPEC = "command: ['./trainer', '--report', '{report}'] ranks: 1 repeats: 1 scaling: STRONG"
-ANEW = "the same command begins anew"
+AGAIN = "run the same command again"
 RESNET = ["train_resnet50", "--synthetic", "--arch", "resnet18", "--image-size", "32", "--global-batch-size", "2",
           "--epochs", "1000"]
 UNSAVED = "nothing is saved without --checkpoint"
@@ -40,11 +40,11 @@ LONG = {
     "hvdliterun of a trainer": (["-np", "2", "--allow-run-as-root", "--oversubscribe",
                                  os.path.join(BIN, RESNET[0]), *RESNET[1:]], "step 1/", "can be resumed"),
     "scaling_sweep": (["spec", "--output", "sweep", "--launcher-program", "./launcher"], "first a run",
-                      "the same command goes on from here"),
-    "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", "run the same command again"),
-    "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command measures anew"),
-    "hvdlite_doctor": (["--watch", "1000"], "", ANEW),
-    "timeline_viewer": (["/dev/stdin"], "", "run the same command again"),
+                      "run the command again to continue"),
+    "scale_sim": (["--ranks", "16384", "--steps", "1000"], "", AGAIN),
+    "hvdlite_bench": (["sweep", "--rounds", "1000000"], "", "the same command starts from scratch"),
+    "hvdlite_doctor": (["--watch", "1000"], "", AGAIN),
+    "timeline_viewer": (["/dev/stdin"], "", AGAIN),
 }
 # Programs that are not for users.
 NONE = {"cause_trainer", "scaling_sweep_mpi_trainer"}

@@ -94,7 +94,7 @@ absl::StatusOr<int> Examine(const Flags& flags,
 int Main(int argc, char** argv) {
   support::TellIfInterrupted(
       "hvdlite_doctor",
-      "no results are printed; run the command again, or shorten "
+      "no results are printed; run the same command again, or shorten "
       "it with --check or --skip-slow");
   // This must run before a library binds this thread.
   std::vector<int> allowed_cpus = support::AllowedCpus();

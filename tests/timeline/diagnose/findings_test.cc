@@ -158,7 +158,7 @@ TEST(FindingsTest, UnequalWorkIsUnevenData) {
   };
   training.cpu_us = training.computing_us;
   const Finding found = Only(training, "uneven-data");
-  EXPECT_THAT(found.title, HasSubstr("buckets differ in work"));
+  EXPECT_THAT(found.title, HasSubstr("mini-batches differ in work"));
   EXPECT_THAT(found.remedy, HasSubstr("group samples by length"));
 }
 

@@ -122,7 +122,7 @@ TEST_F(BenchmarkRecorderTest, NumbersBelowTheMinimumAreErrors) {
       [&] { Recorder({.batch_size = 0}); },
       ThrowsMessage<support::InputError>(HasSubstr("--batch-size is 0")));
   EXPECT_THAT([&] { Recorder({.skip = -1}); },
-              ThrowsMessage<support::InputError>(HasSubstr("-1 observations")));
+              ThrowsMessage<support::InputError>(HasSubstr("-1 first observations")));
 }
 
 TEST(SteadySecondsTest, NeverDecreases) {

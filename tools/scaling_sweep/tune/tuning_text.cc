@@ -265,7 +265,7 @@ std::string PlanText(const Dimensions& dimensions, const Effort& effort,
       &text,
       support::Wrapped(
           absl::StrCat(
-              "last comparison: the best candidate with hvdliterun's defaults",
+              "last comparison of the best candidate with hvdliterun's defaults",
               effort.compared > 2
                   ? absl::StrCat(", LibTorch's, and itself without each of its "
                                  "settings, up to ",

@@ -201,7 +201,7 @@ TEST_F(ResultsFileTest, ImpossibleNumbersAreReportedWithKeyAndFile) {
       with(key, value);
       EXPECT_THAT(ReadError(),
                   HasSubstr(absl::StrCat("line 2 is not a sample: \"", key,
-                                         "\" is ", value)));
+                                         "\" has the impossible value ", value)));
     }
   };
   for (const char* key :

@@ -78,7 +78,7 @@ TEST_F(AvailableTest, MissingLibrariesAreNotPreloaded) {
               ElementsAre(LeftOut{.option = "blas=fast",
                                   .reason = "there is no "
                                             "/opt/intel/libiomp5.so; install "
-                                            "what has it, or correct the "
+                                            "its package, or correct the "
                                             "path"}));
   premises_.exists = [](const std::string&) { return true; };
   EXPECT_THAT(Of(dimensions).left_out, IsEmpty());

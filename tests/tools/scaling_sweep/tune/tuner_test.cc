@@ -236,7 +236,7 @@ TEST_F(TunerTest, LibTorchsDefaultsAreRecommendedIfSurelyFaster) {
   EXPECT_TRUE(result_.recommended.alone);
   EXPECT_EQ(result_.ranking.front().name, "LibTorch's defaults");
   EXPECT_THAT(Text(), HasSubstr("Recommended: LibTorch's defaults, without "
-                                "hvdliterun\nRun it by\n  prog report.json"));
+                                "hvdliterun\nRun it with\n  prog report.json"));
 }
 
 TEST_F(TunerTest, HvdliterunsDefaultsAreMeasuredToo) {
@@ -270,7 +270,7 @@ TEST_F(TunerTest, PlanAndResultListWhatIsLeftOut) {
   options_.left_out = {{"alloc=tc", "libtc is not here; install it"}};
   ASSERT_TRUE(Search().ok());
   EXPECT_THAT(out_.str(), HasSubstr("left out:\n  alloc=tc: libtc is not here; "
-                                    "install it\nplan, "));
+                                    "install it\nplan for "));
   EXPECT_THAT(Text(),
               HasSubstr("Left out:\n  alloc=tc: libtc is not here; install "
                         "it\n  world=2: batch: the world's 1 "));

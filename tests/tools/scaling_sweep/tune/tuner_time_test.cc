@@ -164,7 +164,7 @@ TEST_F(TunerTest, LongerSearchTriesMore) {
   ASSERT_TRUE(Search().ok());
   const size_t untried = result_.untried.size();
   EXPECT_GT(untried, 0u);
-  EXPECT_THAT(Text(), HasSubstr("(use more --minutes"));
+  EXPECT_THAT(Text(), HasSubstr("more --minutes); most combinations"));
   machine_.runs.clear();
   options_.minutes = 120;
   ASSERT_TRUE(Search().ok());
