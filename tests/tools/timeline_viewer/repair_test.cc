@@ -110,7 +110,7 @@ TEST_F(RepairTest, ReportsLosses) {
   EXPECT_EQ(repair->events, 3);
   ASSERT_EQ(repair->lost.size(), 1u);
   EXPECT_THAT(repair->lost[0], HasSubstr(absl::StrCat("60 bytes from byte ",
-                                                      line, " on: damaged")));
+                                                      line, ": damaged")));
   EXPECT_EQ(repair->lost_bytes, 60);
   EXPECT_EQ(Written().size(), 3u);
 }
