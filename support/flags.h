@@ -59,11 +59,11 @@ CLI::Option* AddNotNegative(CLI::App& app, const std::string& name,
 // Makes `option` the former spelling of the flag `name`: it works, with a
 // warning on stderr, and --help does not list it.
 inline void MarkFormerSpelling(CLI::Option* option, const std::string& name) {
-  option->group("")->each(
-      [former = option->get_name(), name](const std::string&) {
-        std::cerr << "warning: " << former << " is an old spelling; use "
-                  << name << std::endl;
-      });
+  const std::string former = option->get_name();  // empty once it is hidden
+  option->group("")->each([former, name](const std::string&) {
+    std::cerr << "warning: " << former << " is an old spelling; use " << name
+              << std::endl;
+  });
 }
 
 // `parse` converts the text to an absl::StatusOr; its error becomes the error

@@ -96,8 +96,10 @@ class ScaleSimCommandTest(unittest.TestCase):
             with open(gradients, "w", encoding="utf-8") as file:
                 file.write("1000000 3\n1000000 1\n")
             # The second flag by its former spelling.
-            self.succeed(["--ranks", "8", "--gradients", gradients, "--bucket-us", "500", "--batch-ns-per-byte", "1",
-                          "--chunk-bytes", "1000000", "--min-batch-bytes", "1", "--json", path])
+            done = run(["--ranks", "8", "--gradients", gradients, "--bucket-us", "500", "--batch-ns-per-byte", "1",
+                        "--chunk-bytes", "1000000", "--min-batch-bytes", "1", "--json", path])
+            self.assertEqual((done.returncode, done.stderr), (
+                0, "warning: --batch-ns-per-byte is an old spelling; use --bucket-ns-per-byte\n"))
             with open(path, encoding="utf-8") as file:
                 world, = json.load(file)["worlds"]
         # Two buckets of 4 MB, with four pieces each. The first ends before backward ends.

@@ -38,7 +38,7 @@ constexpr char kObject[] = R"({"schemaVersion": 1, "other": [{"ph": "X"}],
 
 class RepairTest : public ::testing::Test {
  protected:
-  absl::StatusOr<Repair> Mend(const std::string& text) {
+  absl::StatusOr<Repair> Repaired(const std::string& text) {
     WriteFile(path_, text);
     return RepairTraceFile(path_, out_);
   }
@@ -65,7 +65,7 @@ class RepairTest : public ::testing::Test {
 
   const timeline::TemporaryDirectory directory_;
   const std::string path_ = directory_.File("trace.json");
-  const std::string out_ = directory_.File("mended.json");
+  const std::string out_ = directory_.File("repaired.json");
 };
 
 TEST_F(RepairTest, EveryCutKeepsTheCompleteEvents) {
@@ -73,7 +73,7 @@ TEST_F(RepairTest, EveryCutKeepsTheCompleteEvents) {
     for (size_t length = 0; length <= whole.size(); ++length) {
       const std::string cut = whole.substr(0, length);
       const std::vector<std::string> events = WholeEvents(cut);
-      const auto repair = Mend(cut);
+      const auto repair = Repaired(cut);
       if (events.empty()) {
         EXPECT_THAT(std::string(repair.status().message()),
                     HasSubstr("trace.json has no complete event"));
@@ -94,9 +94,9 @@ TEST_F(RepairTest, EveryCutKeepsTheCompleteEvents) {
 }
 
 TEST_F(RepairTest, CompleteTraceIsUnchanged) {
-  ASSERT_TRUE(Mend(kPart).ok());
+  ASSERT_TRUE(Repaired(kPart).ok());
   EXPECT_EQ(ReadWholeFile(out_), kPart);
-  ASSERT_TRUE(Mend(kObject).ok());
+  ASSERT_TRUE(Repaired(kObject).ok());
   EXPECT_EQ(nlohmann::json::parse(ReadWholeFile(out_)),
             nlohmann::json::parse(kObject));
 }
@@ -105,7 +105,7 @@ TEST_F(RepairTest, ReportsLosses) {
   std::string damaged = kPart;
   const size_t line = damaged.find("{\"ts\":1.000");
   damaged[damaged.find("\"ph\"", line)] = '\0';
-  const auto repair = Mend(damaged);
+  const auto repair = Repaired(damaged);
   ASSERT_TRUE(repair.ok()) << repair.status();
   EXPECT_EQ(repair->events, 3);
   ASSERT_EQ(repair->lost.size(), 1u);
@@ -122,7 +122,7 @@ TEST_F(RepairTest, WrongByteLosesAtMostTwoEvents) {
       for (const char wrong : std::string("{]\"\0", 4)) {
         std::string damaged = whole;
         damaged[at] = wrong;
-        const auto repair = Mend(damaged);
+        const auto repair = Repaired(damaged);
         if (!repair.ok()) continue;
         const std::vector<std::string> written = Written();
         EXPECT_EQ(static_cast<size_t>(repair->events), written.size());
@@ -138,11 +138,11 @@ TEST_F(RepairTest, WrongByteLosesAtMostTwoEvents) {
 }
 
 TEST_F(RepairTest, TextAfterTheEndIsLost) {
-  const auto padded = Mend(kPart + std::string(20, '\0'));
+  const auto padded = Repaired(kPart + std::string(20, '\0'));
   ASSERT_TRUE(padded.ok()) << padded.status();
   EXPECT_TRUE(padded->lost.empty());
   EXPECT_EQ(ReadWholeFile(out_), kPart);
-  const auto more = Mend(kObject + std::string(20, '\0') + "{}");
+  const auto more = Repaired(kObject + std::string(20, '\0') + "{}");
   ASSERT_TRUE(more.ok()) << more.status();
   ASSERT_EQ(more->lost.size(), 1u);
   EXPECT_THAT(more->lost[0], HasSubstr("2 bytes from byte"));
@@ -151,7 +151,8 @@ TEST_F(RepairTest, TextAfterTheEndIsLost) {
 }
 
 TEST_F(RepairTest, EventsAfterAnObjectWithoutEventsAreKept) {
-  const auto repair = Mend("{\"a\":1},\n{\"ph\":\"X\"},\n{\"ph\":\"i\"}\n]");
+  const auto repair =
+      Repaired("{\"a\":1},\n{\"ph\":\"X\"},\n{\"ph\":\"i\"}\n]");
   ASSERT_TRUE(repair.ok()) << repair.status();
   EXPECT_EQ(repair->lost_bytes, 7);
   EXPECT_EQ(Written().size(), 2u);
@@ -160,7 +161,7 @@ TEST_F(RepairTest, EventsAfterAnObjectWithoutEventsAreKept) {
 TEST_F(RepairTest, ObjectKeepsItsOtherMembers) {
   std::string damaged = kObject;
   damaged[damaged.find("\"dims\"")] = '\n';
-  ASSERT_TRUE(Mend(damaged).ok());
+  ASSERT_TRUE(Repaired(damaged).ok());
   const auto json = nlohmann::json::parse(ReadWholeFile(out_));
   EXPECT_EQ(json["schemaVersion"], 1);
   EXPECT_EQ(json["traceName"], "x.json");
